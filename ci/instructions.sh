@@ -37,7 +37,7 @@ counts() {
 # The names of the paths are those of the glossary in ARCHITECTURE.md. Active messages always go
 # through the conduit, so they are not counted for `cross-mapped`.
 {
-    counts cross-mapped GASNET_SUPERNODE_MAXSIZE=0 | grep -E '^(put|get|ex_put|ex_fadd)'
+    counts cross-mapped GASNET_SUPERNODE_MAXSIZE=0 | grep -E '^(put|get|ex_put|ex_fadd|ex_any)'
     counts portals GASNET_SUPERNODE_MAXSIZE=1
     counts events GASNET_SUPERNODE_MAXSIZE=1 GASNET_PORTAL_AT_ONCE=0
 } | sort >$dir/now.tsv

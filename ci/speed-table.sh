@@ -55,6 +55,7 @@ blocking put of 8 B | put_8 | `cross-mapped` 0, `portals` 1 | the data
 blocking get of 8 B | get_8 | `cross-mapped` 0, `portals` 1 | the data
 put_nb of 8 B and its sync | put_nb_8 | `cross-mapped` 0, `portals` 1 | the data
 put_nbi of 8 B and its sync | put_nbi_8 | `cross-mapped` 0, `portals` 1 | the data
+blocking put of 8 B, a size that the compiler does not know | put_any_8 | `cross-mapped` 0, `portals` 1 | the data
 blocking put of 4 KiB | put_4096 | `cross-mapped` 0, `portals` 1 | the data
 Short: send the request + serve it and reply + take the reply | short_request short_serve short_take | 3 + 3 + 0 | event slot; both slots; event slot
 the same with 4 arguments in request and reply | short_4_request short_4_serve short_4_take | 3 + 3 + 0 | the same

@@ -31,6 +31,8 @@ static uint64_t word = 7;
 static volatile long came;
 static gex_TM_t team;
 static gex_AD_t domain;
+static volatile size_t any_size[] = {1, 8, 64};
+static volatile gex_OP_t any_op = GEX_OP_FADD;
 
 static void ping_h(gasnet_token_t t) { gasnet_AMReplyShort0(t, H_PONG); }
 static void swallow_h(gasnet_token_t t) {
@@ -53,6 +55,11 @@ static void swallow_data_h(gasnet_token_t t, void *b, size_t n) {
 
 PATH(put_8) { gasnet_put(1, remote, &word, 8); }
 PATH(get_8) { gasnet_get(&word, 1, remote, 8); }
+/* Of sizes that the compiler does not know. */
+PATH(put_any_1) { gasnet_put(1, remote, local, any_size[0]); }
+PATH(put_any_8) { gasnet_put(1, remote, local, any_size[1]); }
+PATH(put_any_64) { gasnet_put(1, remote, local, any_size[2]); }
+PATH(get_any_64) { gasnet_get(local, 1, remote, any_size[2]); }
 PATH(put_4096) { gasnet_put(1, remote, local, 4096); }
 PATH(put_nb_8) { gasnet_wait_syncnb(gasnet_put_nb(1, remote, &word, 8)); }
 PATH(put_nbi_8) {
@@ -86,6 +93,7 @@ PATH(ex_put_nbi_8) {
     gex_NBI_Wait(GEX_EC_PUT, 0);
 }
 PATH(ex_fadd_8) { gex_Event_Wait(gex_AD_OpNB_U64(domain, &word, 1, remote, GEX_OP_FADD, 1, 0, 0)); }
+PATH(ex_any_8) { gex_Event_Wait(gex_AD_OpNB_U64(domain, &word, 1, remote, any_op, 1, 0, 0)); }
 PATH(ex_short_request) { gex_AM_RequestShort0(team, 1, H_PING, 0); }
 PATH(ex_short_serve) { gasnet_AMPoll(); }
 PATH(ex_short_take) { gasnet_AMPoll(); }
@@ -138,7 +146,8 @@ int main(int argc, char **argv) {
     gasnet_handlerentry_t handlers[] = {
         {H_PING, ping_h},         {H_PONG, swallow_h},   {H_SWALLOW, swallow_h}, {H_SWALLOW_DATA, swallow_data_h},
         {H_PING_4, ping_4_h}, {H_PONG_4, pong_4_h}};
-    static void (*const by_one[])(void) = {path_put_8,     path_get_8,     path_put_4096,  path_put_nb_8,
+    static void (*const by_one[])(void) = {path_put_8,     path_get_8,     path_put_any_1, path_put_any_8,
+                                           path_put_any_64, path_get_any_64, path_put_4096, path_put_nb_8,
                                            path_put_nbi_8, path_poll_idle, path_ex_put_8, path_ex_put_nbi_8};
     gasnet_seginfo_t seg[2];
     long times = argc == 2 ? atol(argv[1]) : 0;
@@ -168,8 +177,10 @@ int main(int argc, char **argv) {
     message(path_ex_short_4_request, path_ex_short_4_serve, path_ex_short_4_take, times);
     message(path_ex_medium_64_request, path_ex_medium_64_serve, path_ex_medium_64_take, times);
     /* Elsewhere the target does it in its own calls. */
-    if (!getenv("GASNET_SUPERNODE_MAXSIZE") || !strcmp(getenv("GASNET_SUPERNODE_MAXSIZE"), "0"))
+    if (!getenv("GASNET_SUPERNODE_MAXSIZE") || !strcmp(getenv("GASNET_SUPERNODE_MAXSIZE"), "0")) {
         alone(path_ex_fadd_8, times);
+        alone(path_ex_any_8, times);
+    }
     /* At rank 1 requests without a reply, at rank 0 the replies. */
     if (came != 4 * times) {
         fprintf(stderr, "paths: %ld messages were taken as they should be, of %ld\n", came, 4 * times);
