@@ -51,6 +51,9 @@ const AGAIN: &str = "again";
 const TWO_SIDED: &str = "two_sided_trip";
 const TWO_SIDED_BANDWIDTH: &str = "two_sided_bandwidth";
 const MIB: u64 = 1 << 20;
+/// The test programs of these two, with this library and with theirs.
+const SMP_TESTS: (&str, &str) = ("tests", "smp-tests");
+const SMP_EX_TESTS: (&str, &str) = ("ex-tests", "smp-ex-tests");
 /// The round trip of a wire without GASNet.
 const WIRE: &str = "wire_trip";
 const UDP: &str = "udp";
@@ -130,6 +133,11 @@ const fn uncalibrated(n: u32) -> BenchRow {
 /// Next to GASNet-EX over its smp-conduit.
 const fn ex(name: &'static str, n: u32, sizes: RowSizes, most: f64) -> BenchRow {
     peer(CROSS_MAPPED, name, n, sizes, SMP_EX, AtMost(most))
+}
+
+/// A test program of the peer, by this library and by the peer: the time of the job.
+const fn tests(name: &'static str, n: u32, of: (&'static str, &'static str)) -> BenchRow {
+    BenchRow { ours: (of.0, name, n), other: (of.1, name, n), sizes: at(0), aim: AtMost(1.0) }
 }
 
 /// The same system twice: how much two measurements of one thing differ.
@@ -360,6 +368,16 @@ const ROWS: &[BenchRow] = &[
     peer(BLOCK, "barrier_anonymous", 4, at(4), SMP_BLOCK, AtMost(1.0)),
     peer(BLOCK, "barrier_anonymous", 8, at(8), SMP_BLOCK, AtMost(1.0)),
     peer("no-bypass", "put_word", 4, at(8), "no-bypass-spin", AtMost(1.0)),
+    tests("testvis", 2, SMP_TESTS),
+    tests("testvis", 4, SMP_TESTS),
+    tests("testvisperf", 2, SMP_TESTS),
+    tests("testvisperf", 4, SMP_TESTS),
+    tests("testam", 4, SMP_TESTS),
+    tests("testlarge", 4, SMP_TESTS),
+    tests("testqueue", 4, SMP_TESTS),
+    tests("testratomic", 2, SMP_EX_TESTS),
+    tests("testvisperf", 2, SMP_EX_TESTS),
+    tests("testcollperf", 2, SMP_EX_TESTS),
     bound("medium_trip", 2, 8, "copy_trip", 8, Nothing),
     bound("medium_trip", 2, 1024, "copy_trip", 1024, Nothing),
     bound("long_trip", 2, 8, "copy_trip", 8, Nothing),

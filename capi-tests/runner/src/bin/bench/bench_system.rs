@@ -2,13 +2,11 @@
 //! installation of GASNet (ours over one of its paths, or another one), an MPI or OpenSHMEM
 //! library, or the machine itself.
 
-use crate::building::{cc, compile, package};
+use crate::building::{cc, client_of, compile, package};
 use crate::columns::RowFigures;
 use crate::identity;
-use crate::turns::{EVERYTHING, EX, LINE, Run, STARTED, STARTUP_CPUINFO, Turn};
+use crate::turns::{EVERYTHING, EX, GasnetKind, LINE, Run, STARTED, STARTUP_CPUINFO, Turn};
 use capi_tests::build_trees;
-use capi_tests::progress::{WorkExtent, WorkProgress};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The time limit of a program.
 const WATCHDOG: Duration = Duration::from_secs(600);
 /// Ranks of the jobs whose start and end is timed.
-const STARTS: &[u32] = &[1, 2, 4, 8, 16, 32, 64];
+pub(crate) const STARTS: &[u32] = &[1, 2, 4, 8, 16, 32, 64];
 /// Ranks of the jobs whose start and end by a launcher is timed.
 const LAUNCHES: &[u32] = &[2, 64];
 
@@ -57,6 +55,8 @@ pub(crate) enum Kind {
     Everything {
         ours: bool,
     },
+    /// A GASNet or this library, and a GASNet's own test programs.
+    Tests(GasnetKind),
     /// This library over a network that demands registration.
     Registered,
     /// The simulator of firehoses.
@@ -115,6 +115,9 @@ impl From<RunFailure> for String {
         text
     }
 }
+
+/// With it, smp-conduit starts without a sleep of 100 ms.
+pub(crate) const UNCALIBRATED: (&str, &str) = ("GASNET_TSC_RATE", "cpuinfo");
 
 /// The variables that programs do not inherit: those of the libraries that are measured.
 const CLEARED: &[&str] = &["GASNET_", "OMPI_", "MPICH_", "FI_", "UCX_", "PTL_"];
@@ -276,11 +279,7 @@ impl BenchSystem {
     /// segment mode.
     pub(crate) fn peer(text: &str) -> Result<BenchSystem, String> {
         let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
-        let package =
-            |wanted: &[&str]| package(Path::new(prefix), &format!("gasnet-{conduit}-seq"), wanted);
-        let flags = package(&["--cflags", "--libs"])?;
-        // The linker that clients of this conduit need, such as mpicc.
-        let linker = package(&["--variable=GASNET_LD"])?.into_iter().next().unwrap_or(cc());
+        let (linker, flags) = client_of(Path::new(prefix), conduit)?;
         let header = Path::new(prefix).join("include/gasnet_config.h");
         let header =
             fs::read_to_string(&header).map_err(|e| format!("{}: {e}", header.display()))?;
@@ -313,7 +312,7 @@ impl BenchSystem {
     }
 
     /// The same system with this variable.
-    fn with_variable(&self, (name, value): (&str, &str)) -> BenchSystem {
+    pub(crate) fn with_variable(&self, (name, value): (&str, &str)) -> BenchSystem {
         let mut system = self.clone();
         system.environment.push((name.to_string(), value.to_string()));
         system
@@ -336,6 +335,7 @@ impl BenchSystem {
             | (Turn::WithoutBypass(run), Kind::WithoutBypass)
             | (Turn::Registered(run), Kind::Registered)
             | (Turn::Idle(run), Kind::Idle) => vec![run],
+            (Turn::Tests(of, run), Kind::Tests(kind)) if of == kind => vec![run],
             (Turn::Ex(run), Kind::Gasnet) if self.launch.is_some() => vec![run],
             (Turn::Run(run, _), Kind::Again) if matches!(run.0, "rma" | "barrier") => vec![run],
             (Turn::MpiCollectives(n, names), Kind::Other("mpi")) if self.name == "openmpi" => {
@@ -384,7 +384,7 @@ impl BenchSystem {
                 if self.kind == Kind::Gasnet {
                     self.time_starts(&mut figures, "startup", &self.start, STARTS, "startup")?;
                     if self.launch.is_none() && self.start == Start::Fork {
-                        let uncalibrated = self.with_variable(("GASNET_TSC_RATE", "cpuinfo"));
+                        let uncalibrated = self.with_variable(UNCALIBRATED);
                         let (name, start) = (STARTUP_CPUINFO, &self.start);
                         uncalibrated.time_starts(
                             &mut figures,
@@ -408,6 +408,16 @@ impl BenchSystem {
         let system = with_scratch.as_ref().unwrap_or(self);
         let time = ms.to_string();
         for (program, processes, measurements) in self.runs(turn) {
+            if matches!(turn, Turn::Tests(..)) {
+                self.time_job(
+                    &mut figures,
+                    program,
+                    &self.start,
+                    processes,
+                    (program, measurements),
+                )?;
+                continue;
+            }
             let mut args = Vec::new();
             if program != SIMULATOR {
                 args.extend(["-t", &time]);
@@ -460,7 +470,7 @@ impl BenchSystem {
     }
 
     /// The time of a job that only starts and ends, seen from outside.
-    fn time_starts(
+    pub(crate) fn time_starts(
         &self,
         figures: &mut RowFigures,
         name: &str,
@@ -468,51 +478,27 @@ impl BenchSystem {
         sizes: &[u32],
         program: &str,
     ) -> Result<(), String> {
-        figures.units.insert(name.to_string(), "Time (ms)".to_string());
         for &processes in sizes {
-            let began = Instant::now();
-            self.run_by(start, program, processes, &[])?;
-            let time = began.elapsed().as_secs_f64() * 1000.0;
-            figures.put(name, processes, 0, time);
+            self.time_job(figures, name, start, processes, (program, &[]))?;
         }
         Ok(())
     }
 
-    /// A table of the time of such a job without and with its launcher: shortest and median of
-    /// these rounds.
-    pub(crate) fn starts(&self, rounds: usize) -> Result<String, String> {
-        let launcher = self.launch.iter().map(|(start, program)| ("gasnetrun", start, *program));
-        let ways: Vec<_> =
-            launcher.chain([("GASNET_PSHM_NODES", &self.start, "startup")]).collect();
-        let mut times: BTreeMap<(u32, &str), Vec<f64>> = BTreeMap::new();
-        let mut progress = WorkProgress::new(WorkExtent::Pieces(rounds * ways.len()));
-        for round in 1..=rounds {
-            for (way, start, program) in &ways {
-                progress.begin(&format!("bench: round {round} of {rounds}, {way}"));
-                let mut figures = RowFigures::default();
-                self.time_starts(&mut figures, way, start, STARTS, program)?;
-                progress.end();
-                for (key, time) in figures.values {
-                    times.entry((key.processes, way)).or_default().push(time);
-                }
-            }
-        }
-        let names: Vec<&str> = ways.iter().map(|way| way.0).collect();
-        let mut table = format!(
-            "| processes | {} |\n|---|{}\n",
-            names.join(" | "),
-            "---|".repeat(names.len())
-        );
-        for processes in STARTS {
-            table += &format!("| {processes} |");
-            for way in &names {
-                let all = times.get_mut(&(*processes, *way)).ok_or("no round was run")?;
-                all.sort_by(f64::total_cmp);
-                table += &format!(" {:.1}, {:.1} |", all[0], all[all.len() / 2]);
-            }
-            table += "\n";
-        }
-        Ok(table)
+    /// The time of a job that runs a program with these arguments, seen from outside.
+    fn time_job(
+        &self,
+        figures: &mut RowFigures,
+        name: &str,
+        start: &Start,
+        processes: u32,
+        (program, args): (&str, &[&str]),
+    ) -> Result<(), String> {
+        figures.units.insert(name.to_string(), "Time (ms)".to_string());
+        let began = Instant::now();
+        self.run_by(start, program, processes, args)?;
+        let time = began.elapsed().as_secs_f64() * 1000.0;
+        figures.put(name, processes, 0, time);
+        Ok(())
     }
 
     fn run(&self, program: &str, processes: u32, args: &[&str]) -> Result<String, RunFailure> {

@@ -15,11 +15,22 @@ pub(crate) fn cc() -> String {
 
 /// Compiles `capi-tests/bench/<program>.c` into `to`.
 pub(crate) fn compile(cc: &str, program: &str, to: &Path, flags: &[String]) -> Result<(), String> {
+    compile_from(&build_trees::root().join("capi-tests/bench"), cc, program, to, flags)
+}
+
+/// Compiles `<program>.c` of a folder into `to`.
+pub(crate) fn compile_from(
+    folder: &Path,
+    cc: &str,
+    program: &str,
+    to: &Path,
+    flags: &[String],
+) -> Result<(), String> {
     fs::create_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
-    let source = build_trees::root().join("capi-tests/bench").join(format!("{program}.c"));
+    let source = folder.join(format!("{program}.c"));
     let mut compiler = Command::new(cc);
     // It may be the C++ compiler, which links what it takes for C++ otherwise.
-    compiler.args(["-O2", "-x", "c"]).arg(&source).args(["-x", "none", "-o"]);
+    compiler.args(["-O2", "-I"]).arg(folder).args(["-x", "c"]).arg(&source).args(["-x", "none", "-o"]);
     compiler.arg(to.join(program)).args(flags);
     succeed(compiler).map(drop)
 }
@@ -29,6 +40,13 @@ pub(crate) fn package(prefix: &Path, name: &str, wanted: &[&str]) -> Result<Vec<
     let mut pkg_config = Command::new("pkg-config");
     pkg_config.args(wanted).arg(name).env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
     Ok(succeed(pkg_config)?.split_whitespace().map(str::to_string).collect())
+}
+
+/// The linker that clients of a conduit of an installation need, such as mpicc, and the flags.
+pub(crate) fn client_of(prefix: &Path, conduit: &str) -> Result<(String, Vec<String>), String> {
+    let package = |wanted: &[&str]| package(prefix, &format!("gasnet-{conduit}-seq"), wanted);
+    let linker = package(&["--variable=GASNET_LD"])?.into_iter().next().unwrap_or(cc());
+    Ok((linker, package(&["--cflags", "--libs"])?))
 }
 
 #[cfg(test)]

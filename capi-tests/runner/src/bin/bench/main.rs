@@ -9,6 +9,8 @@
 //! | `turns` | what the systems do in turn, on one host and on several |
 //! | `identity` | what exactly was measured: versions and configurations |
 //! | `hosts` | systems over several hosts |
+//! | `starts` | the table of `--starts` |
+//! | `test_programs` | a peer's own test programs, with it and with this library |
 //! | `columns` | the columns that the programs of `capi-tests/bench` print |
 //! | `aims` | the figures to reach |
 //! | `ratio_table` | medians, ratios pair by pair, the table |
@@ -29,6 +31,8 @@ mod identity;
 mod pages;
 mod plots;
 mod ratio_table;
+mod starts;
+mod test_programs;
 mod turns;
 
 use bench_system::{BenchSystem, Kind};
@@ -41,13 +45,15 @@ use std::process::ExitCode;
 use turns::{HOST_TURNS, LINE, TURNS, Turn};
 
 const USAGE: &str =
-    "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--only PROGRAM] [--quick | --draw | --starts | --hosts]
+    "usage: bench [--peer PREFIX[,CONDUIT] [--tests FOLDER]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--only PROGRAM] [--quick | --draw | --starts | --hosts]
   --peer     an installation of GASNet to compare with, and one of its conduits (smp)
+  --tests    the folder of its own test programs, for a peer over smp: both libraries run them
   --with     openmpi, mpich or shmem: that library's own puts and messages (Debian's packages)
   --rounds   rounds; each runs every program once (10)
   --ms       milliseconds for each figure (10)
   --largest  largest size of puts and gets in bytes (4194304)
-  --only     only what this program of capi-tests/bench measures, of this library and the peers;
+  --only     only what this program of capi-tests/bench measures, of this library and the peers
+             (`tests`: the programs of --tests);
              nothing is written to docs/bench
   --quick    two rounds of a millisecond, and nothing is written to docs/bench
   --draw     nothing is measured; draws the data files of docs/bench again
@@ -58,6 +64,8 @@ const USAGE: &str =
 
 struct Options {
     peers: Vec<String>,
+    /// Peers, and the folders of their test programs.
+    tests: Vec<(String, String)>,
     libraries: Vec<String>,
     rounds: usize,
     ms: f64,
@@ -72,6 +80,7 @@ struct Options {
 fn options() -> Result<Options, String> {
     let mut o = Options {
         peers: Vec::new(),
+        tests: Vec::new(),
         libraries: Vec::new(),
         rounds: 10,
         ms: 10.0,
@@ -93,6 +102,11 @@ fn options() -> Result<Options, String> {
         };
         match arg.as_str() {
             "--peer" => o.peers.push(value()?),
+            "--tests" => {
+                let peer = o.peers.last().cloned();
+                let peer = peer.ok_or(format!("--tests follows its --peer\n{USAGE}"))?;
+                o.tests.push((peer, value()?));
+            }
             "--with" => o.libraries.push(value()?),
             "--rounds" => o.rounds = number(value()?)?.max(1.0) as usize,
             "--ms" => o.ms = number(value()?)?,
@@ -125,7 +139,7 @@ fn run() -> Result<(), String> {
         return plots::draw(&dir);
     }
     if options.starts {
-        let table = BenchSystem::ours("cross-mapped", &[])?.starts(options.rounds)?;
+        let table = starts::table(&BenchSystem::ours("cross-mapped", &[])?, options.rounds)?;
         print!("{table}");
         return Ok(());
     }
@@ -193,6 +207,9 @@ fn all_systems(options: &Options) -> Result<Vec<BenchSystem>, String> {
     }
     for peer in &options.peers {
         systems.push(BenchSystem::peer(peer)?);
+    }
+    for (peer, folder) in &options.tests {
+        systems.extend(test_programs::systems(peer, folder)?);
     }
     for (name, same, kind) in [
         ("cross-mapped", "again", Kind::Again),

@@ -9,8 +9,22 @@ pub(crate) const EVERYTHING: &str = "everything";
 /// A program, its ranks, and its arguments apart from time and sizes.
 pub(crate) type Run = (&'static str, u32, &'static [&'static str]);
 
+/// `--only` with this name runs the test programs of the peers.
+const TESTS: &str = "tests";
+/// Transfers of testvisperf: blocks of 64 KiB, and of 4 KiB.
+const BLOCKS: &[&str] = &["-maxdata", "65536"];
+const EX_BLOCKS: &[&str] =
+    &["-mindata", "4096", "-maxdata", "4096", "-mincontig", "64", "-maxcontig", "64"];
+
 /// The round trip of a cache line between the CPUs, among the machine's own limits.
 pub(crate) const LINE: &str = "line_trip";
+
+/// Which interface a GASNet's own test programs use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GasnetKind {
+    Gasnet1,
+    Ex,
+}
 
 /// What all systems do in one turn.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +49,9 @@ pub(crate) enum Turn {
     Registered(Run),
     /// A hit of the firehose, and a bare hash probe.
     Hits,
+    /// A GASNet of this kind and this library run one of that GASNet's own test programs; its
+    /// time.
+    Tests(GasnetKind, Run),
     /// Jobs start and end.
     Starts,
     /// Each library over two hosts runs these programs, and each wire is measured without one.
@@ -57,6 +74,7 @@ impl Turn {
                 | Turn::LongBlocks((_, 2, _))
                 | Turn::Blocking((_, 2, _))
                 | Turn::Ex((_, 2, _))
+                | Turn::Tests(_, (_, 2, _))
                 | Turn::Everything(_)
                 | Turn::Registered(_)
         )
@@ -80,6 +98,7 @@ impl Turn {
             | Turn::WithoutBypass(run)
             | Turn::Idle(run) => Some(run.0),
             Turn::Hosts(runs) => runs.first().map(|run| run.0),
+            Turn::Tests(..) => Some(TESTS),
             Turn::Others
             | Turn::MpiCollectives(..)
             | Turn::Hits
@@ -139,6 +158,16 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Run(("memory", 16, &[]), &[]),
     Turn::Run(("memory", 64, &[]), &[]),
     Turn::Run(("memory", 250, &[]), &[]),
+    Turn::Tests(GasnetKind::Gasnet1, ("testvis", 2, &["60"])),
+    Turn::Tests(GasnetKind::Gasnet1, ("testvis", 4, &["30"])),
+    Turn::Tests(GasnetKind::Gasnet1, ("testvisperf", 2, BLOCKS)),
+    Turn::Tests(GasnetKind::Gasnet1, ("testvisperf", 4, BLOCKS)),
+    Turn::Tests(GasnetKind::Gasnet1, ("testam", 4, &["300"])),
+    Turn::Tests(GasnetKind::Gasnet1, ("testlarge", 4, &["20000", "65536"])),
+    Turn::Tests(GasnetKind::Gasnet1, ("testqueue", 4, &["20", "4096", "64"])),
+    Turn::Tests(GasnetKind::Ex, ("testratomic", 2, &["20000"])),
+    Turn::Tests(GasnetKind::Ex, ("testvisperf", 2, EX_BLOCKS)),
+    Turn::Tests(GasnetKind::Ex, ("testcollperf", 2, &["4096", "1", "1", "100"])),
     Turn::Others,
     Turn::MpiCollectives(4, MPI_COLLECTIVES),
     Turn::Starts,
