@@ -48,6 +48,16 @@ impl VisShape for IndexedTransfer<'_> {
         each_run(self.remote.pieces(), self.local.pieces(), f);
     }
 
+    fn run_len(&self) -> Option<usize> {
+        (self.remote.len == self.local.len).then_some(self.remote.len)
+    }
+
+    fn each_even(&self, mut f: impl FnMut(VisRun)) {
+        let n = self.remote.len;
+        let both = self.remote.list.iter().zip(self.local.list);
+        both.for_each(|(&remote, &local)| f(VisRun::new(remote, local, n)));
+    }
+
     fn remote_pieces(&self) -> impl Iterator<Item = VisPiece> {
         self.remote.pieces()
     }

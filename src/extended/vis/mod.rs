@@ -278,17 +278,17 @@ fn directly(
     // short run. With that call or jump, `vis_strided_put` of 8 to 64 B has a half to a
     // quarter of the rate.
     match shape.run_len() {
-        Some(8) => each_mapped(direction, shape, mapped, Dst::copy_array::<8>),
-        Some(16) => each_mapped(direction, shape, mapped, Dst::copy_array::<16>),
-        Some(32) => each_mapped(direction, shape, mapped, Dst::copy_array::<32>),
-        Some(64) => each_mapped(direction, shape, mapped, Dst::copy_array::<64>),
-        _ => each_mapped(direction, shape, mapped, Dst::copy_from),
+        Some(8) => each_mapped::<true>(direction, shape, mapped, Dst::copy_array::<8>),
+        Some(16) => each_mapped::<true>(direction, shape, mapped, Dst::copy_array::<16>),
+        Some(32) => each_mapped::<true>(direction, shape, mapped, Dst::copy_array::<32>),
+        Some(64) => each_mapped::<true>(direction, shape, mapped, Dst::copy_array::<64>),
+        _ => each_mapped::<false>(direction, shape, mapped, Dst::copy_from),
     }
 }
 
-/// As [`directly`]; `copy` copies a run.
+/// As [`directly`]; `copy` copies a run, one of [`VisShape::each_even`] if they are `EVEN`.
 #[inline(always)]
-fn each_mapped(
+fn each_mapped<const EVEN: bool>(
     direction: VisDirection,
     shape: &impl VisShape,
     mapped: impl Fn(VisRun) -> Dst<'static>,
@@ -300,14 +300,24 @@ fn each_mapped(
             to.flip(0);
         }
     };
+    let put = |run: VisRun| copy(mapped(run), run.local(), "flip_put");
+    let get = |run: VisRun| copy(run.local(), mapped(run), "flip_get");
     match direction {
         VisDirection::Put => {
             fence(Ordering::Release);
-            shape.each(|run| copy(mapped(run), run.local(), "flip_put"));
+            if EVEN {
+                shape.each_even(put)
+            } else {
+                shape.each(put)
+            }
             fence(Ordering::Release);
         }
         VisDirection::Get => {
-            shape.each(|run| copy(run.local(), mapped(run), "flip_get"));
+            if EVEN {
+                shape.each_even(get)
+            } else {
+                shape.each(get)
+            }
             fence(Ordering::Acquire);
         }
     }

@@ -44,9 +44,16 @@ pub trait VisShape {
     /// Calls `f` with each run.
     fn each(&self, f: impl FnMut(VisRun));
 
-    /// Bytes of each run, where all have as many by the kind of the shape.
+    /// Bytes of each run of [`VisShape::each_even`], where all have as many by the kind of the
+    /// shape.
     fn run_len(&self) -> Option<usize> {
         None
+    }
+
+    /// As [`VisShape::each`], of runs as long as [`VisShape::run_len`] says, of which some may
+    /// adjoin on both sides.
+    fn each_even(&self, f: impl FnMut(VisRun)) {
+        self.each(f);
     }
 
     /// Pieces that hold all bytes of the remote side.

@@ -30,7 +30,12 @@ pub(crate) fn compile_from(
     let source = folder.join(format!("{program}.c"));
     let mut compiler = Command::new(cc);
     // It may be the C++ compiler, which links what it takes for C++ otherwise.
-    compiler.args(["-O2", "-I"]).arg(folder).args(["-x", "c"]).arg(&source).args(["-x", "none", "-o"]);
+    compiler
+        .args(["-O2", "-I"])
+        .arg(folder)
+        .args(["-x", "c"])
+        .arg(&source)
+        .args(["-x", "none", "-o"]);
     compiler.arg(to.join(program)).args(flags);
     succeed(compiler).map(drop)
 }

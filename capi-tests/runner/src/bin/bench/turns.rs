@@ -14,7 +14,7 @@ const TESTS: &str = "tests";
 /// Transfers of testvisperf: blocks of 64 KiB, and of 4 KiB.
 const BLOCKS: &[&str] = &["-maxdata", "65536"];
 const EX_BLOCKS: &[&str] =
-    &["-mindata", "4096", "-maxdata", "4096", "-mincontig", "64", "-maxcontig", "64"];
+    &["-mindata", "4096", "-maxdata", "4096", "-mincontig", "64", "-maxcontig", "64", "20000"];
 
 /// The round trip of a cache line between the CPUs, among the machine's own limits.
 pub(crate) const LINE: &str = "line_trip";
