@@ -100,10 +100,10 @@ GASNETI_ALWAYS_INLINE int gasneti_get_sized(void *dest, gasnet_node_t node, cons
   return 1;
 }
 
-/* The same for an n that is known at run time only. 1, 2, 4 and 8 bytes are one load and one store:
-   memcpy may split or repeat accesses. The library does 0, 3, 5, 6 and 7 bytes. In this order of
-   the comparisons 16 to 128 bytes take about half as long on an AMD EPYC as with `n == 8` first.
-   Without optimisation the compiler knows no size, so the library does all. */
+/* The same for an n that is known at run time only. 1, 2, 4 and 8 bytes are one load and one
+   store: memcpy may split or repeat accesses. The library does 0, 3, 5, 6 and 7 bytes. In this
+   order of the comparisons 16 to 128 bytes take about half as long on an AMD EPYC as with `n == 8`
+   first. Without optimisation the compiler knows no size, so the library does all. */
 #ifdef __OPTIMIZE__
 /* Hides the object from the compiler, which would take each case as a copy of that size and
    warn. */

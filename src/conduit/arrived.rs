@@ -7,7 +7,6 @@
 //! payload.
 
 use super::match_bits::AmHeader;
-use super::message::{Category, MAX_ARGS};
 use super::reply_token::ReplyKit;
 use crate::client_memory::Dst;
 use alloc::boxed::Box;
@@ -51,23 +50,4 @@ pub(super) struct ArrivedReply {
     pub(super) len: Peer<usize>,
     /// The data of an unpacked Long.
     pub(super) data: Option<Dst<'static>>,
-}
-
-/// A reply of a rank to itself, until its handler runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OwnReply {
-    pub(super) category: Category,
-    pub(super) handler: u8,
-    pub(super) args: [i32; MAX_ARGS],
-    pub(super) numargs: usize,
-    pub(super) payload: OwnPayload,
-}
-
-/// A payload that the sender may overwrite meanwhile.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum OwnPayload {
-    /// Where it is: of a Long its destination, of a Medium memory of the thread; none of a Short.
-    Placed(Dst<'static>),
-    /// Of a larger Medium: this many bytes of `ClientThread::large_reply`.
-    Large(usize),
 }

@@ -4,9 +4,9 @@
 //! short, so nothing waits. A reply runs when the handler that sent it has returned: handlers do
 //! not nest.
 
-use super::arrived::{OwnPayload, OwnReply};
 use super::client_thread::ClientThread;
 use super::portals::Portals;
+use super::reply_token::{OwnPayload, OwnReply};
 use super::{AmMessage, CHUNK, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
 use crate::client_memory::{Dst, Src};
 use crate::rank::JobRank;

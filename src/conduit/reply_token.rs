@@ -4,8 +4,9 @@
 //! and `implicit`. Invariant: a request handler runs only with a complete kit, so its reply waits
 //! for no resource.
 
-use super::arrived::OwnReply;
 use super::match_bits::AmHeader;
+use super::message::{Category, MAX_ARGS};
+use crate::client_memory::Dst;
 use crate::rank::JobRank;
 
 /// What a reply may need: two send tickets and a temporary descriptor (a Long outside the segment,
@@ -27,6 +28,25 @@ impl ReplyKit {
     pub(super) fn is_empty(&self) -> bool {
         self.tickets == 0 && self.tmpmd.is_none() && self.chunk.is_none()
     }
+}
+
+/// A reply of a rank to itself, until its handler runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnReply {
+    pub(super) category: Category,
+    pub(super) handler: u8,
+    pub(super) args: [i32; MAX_ARGS],
+    pub(super) numargs: usize,
+    pub(super) payload: OwnPayload,
+}
+
+/// A payload that the sender may overwrite meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OwnPayload {
+    /// Where it is: of a Long its destination, of a Medium memory of the thread; none of a Short.
+    Placed(Dst<'static>),
+    /// Of a larger Medium: this many bytes of `ClientThread::large_reply`.
+    Large(usize),
 }
 
 /// What a request handler needs to send its reply; made by the conduit, one per request.

@@ -282,7 +282,7 @@ fn directly(
         Some(16) => each_mapped::<true>(direction, shape, mapped, Dst::copy_array::<16>),
         Some(32) => each_mapped::<true>(direction, shape, mapped, Dst::copy_array::<32>),
         Some(64) => each_mapped::<true>(direction, shape, mapped, Dst::copy_array::<64>),
-        // Joining neighbours costs about as much as one call, and saves more calls if runs are short.
+        // Joining neighbours costs about as much as a call. It saves many if runs are short.
         Some(128..) => each_mapped::<true>(direction, shape, mapped, Dst::copy_from),
         _ => each_mapped::<false>(direction, shape, mapped, Dst::copy_from),
     }
