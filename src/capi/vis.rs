@@ -136,9 +136,11 @@ unsafe fn strided(
     // SAFETY: the specification demands one stride for each level, and one count more.
     let (count, strides, local_strides) =
         unsafe { (slice(count, levels + 1), slice(remote.1, levels), slice(local.1, levels)) };
+    let n = count[0];
     // SAFETY: the specification demands that the local section is accessible until the sync.
     let shape = unsafe {
-        StridedTransfer::new(remote.0.cast(), strides, local.0.cast(), local_strides, count)
+        let (remote, local, count) = (remote.0.cast(), local.0.cast(), &count[1..]);
+        StridedTransfer::new(remote, strides, local, local_strides, n, count)
     };
     let Some(shape) = shape else { too_large(function, levels) };
     let bytes = || count.iter().fold(1, |all: usize, n| all.wrapping_mul(*n));

@@ -163,10 +163,9 @@ unsafe fn strided(
     // SAFETY: by this function's condition.
     let (count, there, here) =
         unsafe { (slice(count, levels), slice(remote.1, levels), slice(local.1, levels)) };
-    let counts = all_counts(elemsz, count);
+    let (remote, local) = (remote.0.cast(), local.0.cast());
     // SAFETY: by this function's condition.
-    let shape =
-        unsafe { StridedTransfer::signed(remote.0.cast(), there, local.0.cast(), here, &counts) };
+    let shape = unsafe { StridedTransfer::signed(remote, there, local, here, elemsz, count) };
     let Some(shape) = shape else { too_large(function, levels) };
     start(function, form, direction, tm, rank, &shape)
 }

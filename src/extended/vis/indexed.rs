@@ -52,7 +52,7 @@ impl VisShape for IndexedTransfer<'_> {
         (self.remote.len == self.local.len).then_some(self.remote.len)
     }
 
-    fn each_even(&self, mut f: impl FnMut(VisRun)) {
+    fn each_pair(&self, mut f: impl FnMut(VisRun)) {
         let n = self.remote.len;
         let both = self.remote.list.iter().zip(self.local.list);
         both.for_each(|(&remote, &local)| f(VisRun::new(remote, local, n)));

@@ -284,13 +284,14 @@ fn directly(
         Some(64) => each_mapped::<true>(direction, shape, mapped, Dst::copy_array::<64>),
         // Joining neighbours costs about as much as a call. It saves many if runs are short.
         Some(128..) => each_mapped::<true>(direction, shape, mapped, Dst::copy_from),
+        None if shape.has_pairs() => each_mapped::<true>(direction, shape, mapped, Dst::copy_from),
         _ => each_mapped::<false>(direction, shape, mapped, Dst::copy_from),
     }
 }
 
-/// As [`directly`]; `copy` copies a run, one of [`VisShape::each_even`] if they are `EVEN`.
+/// As [`directly`]; `copy` copies a run, one of [`VisShape::each_pair`] with `PAIRS`.
 #[inline(always)]
-fn each_mapped<const EVEN: bool>(
+fn each_mapped<const PAIRS: bool>(
     direction: VisDirection,
     shape: &impl VisShape,
     mapped: impl Fn(VisRun) -> Dst<'static>,
@@ -307,16 +308,16 @@ fn each_mapped<const EVEN: bool>(
     match direction {
         VisDirection::Put => {
             fence(Ordering::Release);
-            if EVEN {
-                shape.each_even(put)
+            if PAIRS {
+                shape.each_pair(put)
             } else {
                 shape.each(put)
             }
             fence(Ordering::Release);
         }
         VisDirection::Get => {
-            if EVEN {
-                shape.each_even(get)
+            if PAIRS {
+                shape.each_pair(get)
             } else {
                 shape.each(get)
             }

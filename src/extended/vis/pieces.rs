@@ -44,15 +44,20 @@ pub trait VisShape {
     /// Calls `f` with each run.
     fn each(&self, f: impl FnMut(VisRun));
 
-    /// Bytes of each run of [`VisShape::each_even`], where all have as many by the kind of the
+    /// Bytes of each run of [`VisShape::each_pair`], where all have as many by the kind of the
     /// shape.
     fn run_len(&self) -> Option<usize> {
         None
     }
 
-    /// As [`VisShape::each`], of runs as long as [`VisShape::run_len`] says, of which some may
-    /// adjoin on both sides.
-    fn each_even(&self, f: impl FnMut(VisRun)) {
+    /// Whether [`VisShape::each_pair`] may be called.
+    fn has_pairs(&self) -> bool {
+        self.run_len().is_some()
+    }
+
+    /// As [`VisShape::each`], of runs of which some may adjoin on both sides: one for each piece of
+    /// both sides that has bytes.
+    fn each_pair(&self, f: impl FnMut(VisRun)) {
         self.each(f);
     }
 

@@ -6,10 +6,10 @@
 //! there are fewer than 64.
 
 use super::pieces::{VisPiece, VisRun, VisShape};
-use alloc::vec::Vec;
+use smallvec::SmallVec;
 
-/// Most levels that can be left: the total is below 2^64 and has at least one byte.
-const LEVELS: usize = 63;
+/// Levels that need no memory of their own.
+const USUAL: usize = 4;
 
 /// A level of the loop nest over a section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,23 +22,22 @@ struct StrideLevel {
 }
 
 /// A transfer between two sections with the same counts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StridedTransfer {
     remote: *mut u8,
     local: *mut u8,
     /// Bytes of a run; 0 if the section is empty.
     n: usize,
-    levels: [StrideLevel; LEVELS],
-    used: usize,
+    levels: SmallVec<[StrideLevel; USUAL]>,
     /// Bytes from the first to the end of the last on the remote side.
     span: usize,
 }
 
 impl StridedTransfer {
-    /// A section with `count[0]` contiguous bytes and `count[i + 1]` elements in the dimension
-    /// whose strides in bytes are `remote_strides[i]` and `local_strides[i]`. Any count of 0
-    /// makes it empty. `None` if its bytes, or the distance from the first to the last of the
-    /// remote side, do not fit in 64 bits.
+    /// A section with `n` contiguous bytes and `count[i]` elements in the dimension whose strides
+    /// in bytes are `remote_strides[i]` and `local_strides[i]`. Any count of 0 makes it empty.
+    /// `None` if its bytes, or the distance from the first to the last of the remote side, do not
+    /// fit in 64 bits.
     ///
     /// # Safety
     /// The elements of the local side must be accessible until the operation is synced.
@@ -47,9 +46,10 @@ impl StridedTransfer {
         remote_strides: &[usize],
         local: *mut u8,
         local_strides: &[usize],
+        n: usize,
         count: &[usize],
     ) -> Option<StridedTransfer> {
-        StridedTransfer::fold(remote, remote_strides, local, local_strides, count)
+        StridedTransfer::upwards(remote, remote_strides, local, local_strides, n, count)
     }
 
     /// As `new`, for strides that may be negative: an element of a level lies that many bytes
@@ -62,9 +62,28 @@ impl StridedTransfer {
         remote_strides: &[isize],
         local: *mut u8,
         local_strides: &[isize],
+        n: usize,
         count: &[usize],
     ) -> Option<StridedTransfer> {
-        StridedTransfer::turned(remote, remote_strides, local, local_strides, count)
+        StridedTransfer::turned(remote, remote_strides, local, local_strides, n, count)
+    }
+
+    /// What `new` returns.
+    fn upwards(
+        remote: *mut u8,
+        remote_strides: &[usize],
+        local: *mut u8,
+        local_strides: &[usize],
+        n: usize,
+        count: &[usize],
+    ) -> Option<StridedTransfer> {
+        let strides = remote_strides.iter().zip(local_strides);
+        let levels = strides.zip(count).map(|((&remote, &local), &count)| StrideLevel {
+            count,
+            remote,
+            local,
+        });
+        StridedTransfer::fold(remote, local, n, levels)
     }
 
     /// What `signed` returns: a level that runs downwards on the remote side is walked from its
@@ -74,62 +93,48 @@ impl StridedTransfer {
         remote_strides: &[isize],
         mut local: *mut u8,
         local_strides: &[isize],
+        n: usize,
         count: &[usize],
     ) -> Option<StridedTransfer> {
-        let mut turned = (Vec::new(), Vec::new());
-        for ((&there, &here), &count) in remote_strides.iter().zip(local_strides).zip(&count[1..])
-        {
+        let levels = remote_strides.iter().zip(local_strides).zip(count);
+        for ((&there, &here), &count) in levels.clone().filter(|((there, _), _)| **there < 0) {
             let last = count.saturating_sub(1) as isize;
-            let (there, here) = match there < 0 {
-                true => {
-                    remote = remote.wrapping_offset(there.checked_mul(last)?);
-                    local = local.wrapping_offset(here.checked_mul(last)?);
-                    (there.unsigned_abs(), here.wrapping_neg() as usize)
-                }
-                false => (there as usize, here as usize),
-            };
-            turned.0.push(there);
-            turned.1.push(here);
+            remote = remote.wrapping_offset(there.checked_mul(last)?);
+            local = local.wrapping_offset(here.checked_mul(last)?);
         }
-        StridedTransfer::fold(remote, &turned.0, local, &turned.1, count)
+        let levels = levels.map(|((&there, &here), &count)| match there < 0 {
+            true => StrideLevel {
+                count,
+                remote: there.unsigned_abs(),
+                local: here.wrapping_neg() as usize,
+            },
+            false => StrideLevel { count, remote: there as usize, local: here as usize },
+        });
+        StridedTransfer::fold(remote, local, n, levels)
     }
 
-    /// What `new` returns.
+    /// The section of these levels, the innermost first.
+    #[inline(always)]
     fn fold(
         remote: *mut u8,
-        remote_strides: &[usize],
         local: *mut u8,
-        local_strides: &[usize],
-        count: &[usize],
+        n: usize,
+        levels: impl Iterator<Item = StrideLevel> + Clone,
     ) -> Option<StridedTransfer> {
-        let mut s = StridedTransfer {
-            remote,
-            local,
-            n: count[0],
-            levels: [StrideLevel::default(); LEVELS],
-            used: 0,
-            span: count[0],
-        };
-        if count.contains(&0) {
-            s.n = 0;
-            s.span = 0;
+        let mut s = StridedTransfer { remote, local, n, levels: SmallVec::new(), span: n };
+        if n == 0 || levels.clone().any(|level| level.count == 0) {
+            (s.n, s.span) = (0, 0);
             return Some(s);
         }
-        count.iter().try_fold(1, |product: usize, &c| product.checked_mul(c))?;
-        for ((&remote, &local), &count) in
-            remote_strides.iter().zip(local_strides).zip(&count[1..])
-        {
-            if count == 1 {
-                continue;
-            }
+        levels.clone().try_fold(n, |product, level| product.checked_mul(level.count))?;
+        for outer in levels.filter(|level| level.count != 1) {
+            let StrideLevel { count, remote, local } = outer;
             s.span = remote.checked_mul(count - 1)?.checked_add(s.span)?;
-            let outer = StrideLevel { count, remote, local };
-            let Some(inner) = s.levels[..s.used].last_mut() else {
+            let Some(inner) = s.levels.last_mut() else {
                 if remote == s.n && local == s.n {
                     s.n *= count;
                 } else {
-                    s.levels[0] = outer;
-                    s.used = 1;
+                    s.levels.push(outer);
                 }
                 continue;
             };
@@ -139,8 +144,7 @@ impl StridedTransfer {
             if folds(remote, inner.remote) && folds(local, inner.local) {
                 inner.count *= count;
             } else {
-                s.levels[s.used] = outer;
-                s.used += 1;
+                s.levels.push(outer);
             }
         }
         Some(s)
@@ -153,11 +157,11 @@ impl VisShape for StridedTransfer {
         if n == 0 {
             return;
         }
-        let Some((inner, outer)) = self.levels[..self.used].split_first() else {
+        let Some((inner, outer)) = self.levels.split_first() else {
             return f(VisRun::new(self.remote, self.local, n));
         };
         let (mut remote, mut local) = (self.remote, self.local);
-        let mut index = [0; LEVELS];
+        let mut index: SmallVec<[usize; USUAL]> = SmallVec::from_elem(0, outer.len());
         loop {
             for i in 0..inner.count {
                 f(VisRun::new(
@@ -201,7 +205,7 @@ mod tests {
 
     fn section(remote: &[usize], local: &[usize], count: &[usize]) -> Option<StridedTransfer> {
         let at = core::ptr::without_provenance_mut;
-        StridedTransfer::fold(at(1000), remote, at(5000), local, count)
+        StridedTransfer::upwards(at(1000), remote, at(5000), local, count[0], &count[1..])
     }
 
     fn runs(s: &StridedTransfer) -> Vec<(usize, usize, usize)> {
@@ -236,6 +240,7 @@ mod tests {
             (&[10, 30, 120], &[4, 12, 60], &[4, 3, 4, 2]),
             (&[10, 30, 120], &[4, 12, 60], &[4, 3, 0, 2]),
             (&[10, 99, 30, 120], &[4, 77, 12, 60], &[4, 3, 1, 4, 2]),
+            (&[10, 30, 70, 150, 310, 630], &[2, 5, 10, 20, 40, 80], &[1, 2, 2, 2, 2, 2, 2]),
             (&[2; 20], &[3; 20], &[2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
         ];
         for &(remote, local, count) in cases {
@@ -266,7 +271,8 @@ mod tests {
             (&[8], &[0], &[4, 3]),
         ];
         for &(remote, local, count) in cases {
-            let s = StridedTransfer::turned(at(1000), remote, at(5000), local, count).unwrap();
+            let (n, counts) = (count[0], &count[1..]);
+            let s = StridedTransfer::turned(at(1000), remote, at(5000), local, n, counts).unwrap();
             let mut want = vec![(1000isize, 5000isize)];
             for level in 1..count.len() {
                 let (r, l) = (remote[level - 1], local[level - 1]);
@@ -295,8 +301,8 @@ mod tests {
     #[test]
     fn contiguous_levels_are_one() {
         assert_eq!(runs(&section(&[8, 24], &[8, 24], &[8, 3, 5]).unwrap()), [(1000, 5000, 120)]);
-        assert_eq!(section(&[10, 30], &[20, 60], &[4, 3, 5]).unwrap().used, 1);
-        assert_eq!(section(&[10, 31], &[20, 60], &[4, 3, 5]).unwrap().used, 2);
+        assert_eq!(section(&[10, 30], &[20, 60], &[4, 3, 5]).unwrap().levels.len(), 1);
+        assert_eq!(section(&[10, 31], &[20, 60], &[4, 3, 5]).unwrap().levels.len(), 2);
     }
 
     #[test]

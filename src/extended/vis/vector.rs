@@ -47,6 +47,16 @@ impl VisShape for VectorTransfer<'_> {
         each_run(pieces(self.remote), pieces(self.local), f);
     }
 
+    fn has_pairs(&self) -> bool {
+        let mut pairs = self.remote.iter().zip(self.local);
+        self.remote.len() == self.local.len() && pairs.all(|(there, here)| there.len == here.len)
+    }
+
+    fn each_pair(&self, mut f: impl FnMut(VisRun)) {
+        let pairs = self.remote.iter().zip(self.local).filter(|(there, _)| there.len != 0);
+        pairs.for_each(|(there, here)| f(VisRun::new(there.addr, here.addr, there.len)));
+    }
+
     fn remote_pieces(&self) -> impl Iterator<Item = VisPiece> {
         pieces(self.remote)
     }
