@@ -55,8 +55,8 @@ pub trait VisShape {
         self.run_len().is_some()
     }
 
-    /// As [`VisShape::each`], of runs of which some may adjoin on both sides: one for each piece of
-    /// both sides that has bytes.
+    /// As [`VisShape::each`], of runs of which some may adjoin on both sides: one for each piece
+    /// of both sides that has bytes.
     fn each_pair(&self, f: impl FnMut(VisRun)) {
         self.each(f);
     }
