@@ -145,19 +145,14 @@
     case GEX_OP_XOR: case GEX_OP_FXOR: return (type)(old ^ a);
 #define NO_BITS(type)
 #define ALL(X) X(I32) X(U32) X(I64) X(U64) X(FLT) X(DBL)
-TYPE(I32, int32_t, INTEGERS, BITS)
-TYPE(U32, uint32_t, INTEGERS, BITS)
-TYPE(I64, int64_t, INTEGERS, BITS)
-TYPE(U64, uint64_t, INTEGERS, BITS)
-TYPE(FLT, float, FLOATS, NO_BITS)
-TYPE(DBL, double, FLOATS, NO_BITS)
-
-CONSTANTS(I32, int32_t, INTEGERS, CONSTANT_BITS)
-CONSTANTS(U32, uint32_t, INTEGERS, CONSTANT_BITS)
-CONSTANTS(I64, int64_t, INTEGERS, CONSTANT_BITS)
-CONSTANTS(U64, uint64_t, INTEGERS, CONSTANT_BITS)
-CONSTANTS(FLT, float, FLOATS, NO_CONSTANT_BITS)
-CONSTANTS(DBL, double, FLOATS, NO_CONSTANT_BITS)
+#define INTEGER(name, type) TYPE(name, type, INTEGERS, BITS) CONSTANTS(name, type, INTEGERS, CONSTANT_BITS)
+#define FLOAT(name, type) TYPE(name, type, FLOATS, NO_BITS) CONSTANTS(name, type, FLOATS, NO_CONSTANT_BITS)
+INTEGER(I32, int32_t)
+INTEGER(U32, uint32_t)
+INTEGER(I64, int64_t)
+INTEGER(U64, uint64_t)
+FLOAT(FLT, float)
+FLOAT(DBL, double)
 
 /* The minimum and the maximum of a number and what is no number are the number, on each side. */
 static void no_number(void) {
@@ -265,12 +260,8 @@ int main(int argc, char **argv) {
     ALL(ONE_BY_ONE)
 #define TOGETHER(name) together_##name(iters); check_alive(#name);
     ALL(TOGETHER)
-    constants_I32();
-    constants_U32();
-    constants_I64();
-    constants_U64();
-    constants_FLT();
-    constants_DBL();
+#define KNOWN(name) constants_##name();
+    ALL(KNOWN)
     no_number();
     in_teams();
     check_done();

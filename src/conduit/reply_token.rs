@@ -76,16 +76,14 @@ impl ReplyToken {
 
     /// Of a request of this rank, `me`, to itself.
     pub(super) fn own(me: JobRank) -> ReplyToken {
-        let kit = ReplyKit::default();
-        let own_reply = None;
         ReplyToken {
             source: me,
             chunk: 0,
             credit: 0,
             replied: false,
             is_own: true,
-            own_reply,
-            kit,
+            own_reply: None,
+            kit: ReplyKit::default(),
         }
     }
 

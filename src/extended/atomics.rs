@@ -1,7 +1,8 @@
 //! Remote atomics: operations on numbers in segments that are atomic with each other.
 //!
 //! Called by `capi` with checked ranges. Invariant: a processor of the target's host does each
-//! operation, always with the same instructions. It is the initiator's where the target is mapped
+//! operation, always with the same instructions, but a SET in the headers may be a plain store,
+//! which is atomic with them too. The processor is the initiator's where the target is mapped
 //! there, and the target's, in a handler, elsewhere. So all ranks may operate on one number.
 
 use super::coll::operators::NumberType;
