@@ -101,19 +101,16 @@ static void act(void) {
     size_t m;
     int b;
     for (m = 0; m < MEASUREMENTS; m++)
-        if (bench_asked(measurements[m].name)) times[m] = bench_calibrate(measurements[m].run, measurements[m].size);
+        if (bench_asked(measurements[m].name)) times[m] = bench_calibrate(measurements[m].run, measurements[m].size, bench_wanted_ns());
     for (b = 0; b < BENCH_BLOCKS; b++)
         for (m = 0; m < MEASUREMENTS; m++) {
-            double began;
             if (!times[m]) continue;
             order(measurements[m].order);
-            began = bench_now();
-            measurements[m].run(measurements[m].size, times[m]);
-            block[m][b] = (bench_now() - began) / (double)times[m];
+            block[m][b] = bench_repetition(measurements[m].run, measurements[m].size, times[m]);
         }
     for (m = 0; m < MEASUREMENTS; m++) {
         if (!times[m] || !bench_wants(measurements[m].name, "Time (us)")) continue;
-        bench_row(measurements[m].size, bench_of_blocks(block[m]) / 1000);
+        bench_row(measurements[m].size, bench_of_blocks(block[m], BENCH_BLOCKS) / 1000);
     }
     order(LEAVE);
 }

@@ -4,7 +4,7 @@
  *   -j             one JSON object per line instead of columns
  *   -t ms          time spent on each figure (default 10)
  *   -s min:max     sizes in bytes (powers of two)
- *   -f             the fastest block instead of the median
+ *   -q             the 10th percentile of slices instead of the median block
  *   -P             do not pin processes to CPUs
  *   -b             GASNet: ranks that wait sleep (GASNET_WAIT_BLOCK)
  *   -z             GASNet: ranks between the first and the last sleep in barriers
@@ -12,8 +12,10 @@
  *
  * Output, in the columns of the OSU micro-benchmarks: a line `# name, N processes`, a line `#
  * Size  Unit`, and a line per size. Each figure is the median of BENCH_BLOCKS blocks, timed by
- * rank 0, or the fastest of them. Repetitions are added until a whole block takes at least half
- * of its share of the time, and 5 us; the first call of an operation is never timed.
+ * rank 0. Repetitions are added until a whole block takes at least half of its share of the time,
+ * and 5 us; the first call of an operation is never timed. With -q the time is cut into slices of
+ * at least 5 us, if possible of one repetition, and the figure is the 10th percentile of them:
+ * delays by others do not count. Of what all ranks do at once it is the fastest block.
  *
  * A program that includes this defines bench_barrier(): a barrier of all processes in which
  * waiting processes serve the network. */
@@ -39,8 +41,8 @@
 #define BENCH_GROWTH 8
 
 static int bench_json, bench_pinned = 1, bench_sleeps, bench_waits_asleep;
-/* The fastest block is taken, not the median one. */
-static int bench_fastest;
+/* The 10th percentile of slices is taken, not the median block. */
+static int bench_tenth;
 /* CPUs that the program may use. */
 static int bench_cpus = 1;
 static double bench_ms = 10;
@@ -83,7 +85,7 @@ static inline int bench_options(int argc, char **argv) {
         unsigned long low, high;
         if (!strcmp(argv[i], "-j")) bench_json = 1;
         else if (!strcmp(argv[i], "-P")) bench_pinned = 0;
-        else if (!strcmp(argv[i], "-f")) bench_fastest = 1;
+        else if (!strcmp(argv[i], "-q")) bench_tenth = 1;
         else if (!strcmp(argv[i], "-b")) bench_waits_asleep = 1;
         else if (!strcmp(argv[i], "-z")) bench_sleeps = 1;
         else if (!strcmp(argv[i], "-t") && i + 1 < argc && atof(argv[i + 1]) > 0) bench_ms = atof(argv[++i]);
@@ -93,7 +95,7 @@ static inline int bench_options(int argc, char **argv) {
             bench_max = high;
             i++;
         } else if (argv[i][0] == '-') {
-            fprintf(stderr, "options: [-j] [-P] [-f] [-b] [-z] [-t ms] [-s min:max] [measurement ...]\n");
+            fprintf(stderr, "options: [-j] [-P] [-q] [-b] [-z] [-t ms] [-s min:max] [measurement ...]\n");
             return 0;
         } else bench_names[bench_named++] = argv[i];
     }
@@ -134,10 +136,10 @@ static inline int bench_by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sorts the blocks and returns the one that is taken. */
-static inline double bench_of_blocks(double *block) {
-    qsort(block, BENCH_BLOCKS, sizeof *block, bench_by_value);
-    return block[bench_fastest ? 0 : BENCH_BLOCKS / 2];
+/* Sorts blocks of what all ranks do at once and returns the one that is taken. */
+static inline double bench_of_blocks(double *block, int blocks) {
+    qsort(block, (size_t)blocks, sizeof *block, bench_by_value);
+    return block[bench_tenth ? 0 : blocks / 2];
 }
 
 /* The time that a block is to take. A trial may end at half of it. */
@@ -163,11 +165,10 @@ static inline long bench_more(long times, double spent, double wanted) {
     return (long)((double)times * factor) + 1;
 }
 
-/* The repetitions of `run` that fill a block, found by rank 0 by trial. The first call is not
- * timed: it may connect, allocate or fault pages in. Two trials in a row must take long enough,
- * so that one delay from outside does not pass for work. */
-static inline long bench_calibrate(void (*run)(size_t size, long times), size_t size) {
-    const double wanted = bench_wanted_ns();
+/* The repetitions of `run` that fill at least half of the `wanted` time, found by rank 0 by trial.
+ * The first call is not timed: it may connect, allocate or fault pages in. Two trials in a row
+ * must take long enough, so that one delay from outside does not pass for work. */
+static inline long bench_calibrate(void (*run)(size_t size, long times), size_t size, double wanted) {
     long times = 1;
     int passed = 0;
     run(size, 1);
@@ -182,17 +183,37 @@ static inline long bench_calibrate(void (*run)(size_t size, long times), size_t 
     return times;
 }
 
-/* Nanoseconds of one repetition of `run` in the block that is taken; called by rank 0. */
+/* Nanoseconds of one repetition in `times` of them. */
+static inline double bench_repetition(void (*run)(size_t size, long times), size_t size, long times) {
+    const double began = bench_now();
+    run(size, times);
+    return (bench_now() - began) / (double)times;
+}
+
+/* Nanoseconds of one repetition of `run`, the 10th percentile of slices; called by rank 0. */
+static inline double bench_by_slices(void (*run)(size_t size, long times), size_t size) {
+    const long times = bench_calibrate(run, size, 2 * BENCH_SHORTEST_NS);
+    const double end = bench_now() + bench_ms * 1e6;
+    const size_t most = (size_t)(bench_ms * 1e6 / BENCH_SHORTEST_NS) + BENCH_BLOCKS;
+    double *slice = (double *)malloc(most * sizeof *slice), tenth;
+    size_t n = 0;
+    if (!slice) abort();
+    while (n < most && (n < BENCH_BLOCKS || bench_now() < end)) slice[n++] = bench_repetition(run, size, times);
+    qsort(slice, n, sizeof *slice, bench_by_value);
+    tenth = slice[n / 10];
+    free(slice);
+    return tenth;
+}
+
+/* Nanoseconds of one repetition of `run`; called by rank 0. */
 static inline double bench_timed(void (*run)(size_t size, long times), size_t size) {
     double block[BENCH_BLOCKS];
-    long times = bench_calibrate(run, size);
+    long times;
     int b;
-    for (b = 0; b < BENCH_BLOCKS; b++) {
-        double began = bench_now();
-        run(size, times);
-        block[b] = (bench_now() - began) / (double)times;
-    }
-    return bench_of_blocks(block);
+    if (bench_tenth) return bench_by_slices(run, size);
+    times = bench_calibrate(run, size, bench_wanted_ns());
+    for (b = 0; b < BENCH_BLOCKS; b++) block[b] = bench_repetition(run, size, times);
+    return bench_of_blocks(block, BENCH_BLOCKS);
 }
 
 /* The same when only rank 0 acts and the others wait in a barrier. All ranks call it; it

@@ -92,7 +92,7 @@ static double trip(size_t n, uint64_t *i) {
         }
         block[b] = (bench_now() - began) / (times - 1);
     }
-    return bench_of_blocks(block) / 1000;
+    return bench_of_blocks(block, BENCH_BLOCKS) / 1000;
 }
 
 /* Processes that only yield: how long each waits for its next turn, in microseconds. Call this

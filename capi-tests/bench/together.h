@@ -44,8 +44,7 @@ static inline double together_timed(void (*run)(size_t size, long times), size_t
         if (more > 0) times = more;
     }
     for (b = 0; b < blocks; b++) block[b] = together_spent(run, size, times) / (double)times;
-    qsort(block, (size_t)blocks, sizeof *block, bench_by_value);
-    return block[bench_fastest ? 0 : blocks / 2];
+    return bench_of_blocks(block, blocks);
 }
 
 /* The same of an operation on `size` bytes. */

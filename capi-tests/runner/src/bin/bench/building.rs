@@ -94,12 +94,33 @@ mod tests {
                  while (bench_again(&times)) sum = sum + 1;
              }
              int main(void) {
-                 printf(\"%ld\\n\", bench_calibrate(run, 0));
+                 printf(\"%ld\\n\", bench_calibrate(run, 0, bench_wanted_ns()));
                  return 0;
              }",
         );
         // 1.4 ms of additions.
         assert!(output.trim().parse::<u64>().unwrap() > 10_000, "{output}");
+    }
+
+    #[test]
+    fn delays_of_some_operations_leave_the_tenth_percentile() {
+        let output = printed(
+            "delayed",
+            "#include \"figures.h\"
+             static inline void bench_barrier(void) {}
+             static void run(size_t n, long times) {
+                 static int calls;
+                 while (times--) usleep(calls++ % 2 ? 50 : (useconds_t)n);
+             }
+             int main(void) {
+                 bench_ms = 200;
+                 bench_tenth = 1;
+                 printf(\"%.0f\\n\", bench_timed(run, 20000));
+                 return 0;
+             }",
+        );
+        // In any block the mean is above 10 ms.
+        assert!(output.trim().parse::<u64>().unwrap() < 5_000_000, "{output}");
     }
 
     #[test]

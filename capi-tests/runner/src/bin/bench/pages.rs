@@ -333,8 +333,10 @@ pub(crate) fn hosts_page(
          - Two ranks are pinned to one CPU each; more ranks than CPUs share them.\n\
          - {rounds} rounds. In each round all systems take turns, another one first, {ms} ms per\n  \
            value.\n\
-         - A value is the fastest of seven blocks. A ratio is ours to the other's within one turn.\n  \
-           The table has the median over the rounds and the quartiles.\n\
+         - A value is the 10th percentile of slices of at least 5 us: of single operations, if they\n  \
+           take as long. Of barriers it is the fastest of seven blocks.\n\
+         - A ratio is ours to the other's within one turn. The table has the median over the rounds\n  \
+           and the quartiles.\n\
          {READING}\n{}\n{}\n{}\n{table}",
         systems_table(systems),
         measurements_table(rows),

@@ -80,9 +80,9 @@ impl Turn {
         )
     }
 
-    /// Whether programs report their fastest block. Ranks of two hosts answer each other through
-    /// the kernel, and a busy machine delays any block.
-    pub(crate) fn takes_the_fastest(self) -> bool {
+    /// Whether programs report the 10th percentile of slices. Ranks of two hosts answer each other
+    /// through the kernel, and a busy machine delays some of the answers in any block.
+    pub(crate) fn takes_the_tenth(self) -> bool {
         matches!(self, Turn::Hosts(_) | Turn::Idle(_) | Turn::Neighbours(_))
     }
 
