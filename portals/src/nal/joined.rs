@@ -23,7 +23,7 @@ use super::numbering::HostNumbering;
 use super::shm::Fabric;
 use super::sleepers::{Sleepers, WakeSource};
 use super::wire::Wire;
-use super::{FrameSent, FrameSink, Nal, PeerState, Route};
+use super::{FrameSent, FrameSink, FrameWatch, Nal, PeerState, Route};
 use crate::types::{Damage, MdIovec, Size};
 use sys::bell::{self, Bell};
 use sys::clock;
@@ -49,45 +49,77 @@ fn patience(polls: u32, since: u64) -> u32 {
 /// How long a thread that delivers rests while others deliver.
 const REST_NS: u64 = 1_000_000;
 
-/// When a lane of the wire is looked at.
-#[derive(Default)]
-struct LaneLooks {
+/// When the wire is looked at.
+struct WireLooks {
+    /// Polls until the next look.
+    countdown: AtomicU32,
+    /// Looks that were made.
+    made: AtomicU32,
     /// When a frame last came or left.
     active: AtomicU64,
-    /// Polls until the next look.
-    patience: AtomicU32,
-    /// The polls between the last two looks at a lane that is not active, and when the last was.
+    /// The polls between the last two looks while the wire is not active, and when the last was.
     polls: AtomicU32,
     looked: AtomicU64,
+    /// By lane: the last look has found nothing.
+    quiet: Box<[AtomicBool]>,
 }
 
-impl LaneLooks {
-    /// Whether the lane is to be looked at now. Counts a poll.
-    fn is_due(&self) -> bool {
-        // Several threads may count at once: a look comes earlier or later.
-        match self.patience.load(Ordering::Relaxed) {
-            0 => true,
-            left => {
-                self.patience.store(left - 1, Ordering::Relaxed);
-                false
-            }
+impl WireLooks {
+    fn new(lanes: usize) -> WireLooks {
+        WireLooks {
+            countdown: AtomicU32::new(0),
+            made: AtomicU32::new(0),
+            active: AtomicU64::new(0),
+            polls: AtomicU32::new(0),
+            looked: AtomicU64::new(0),
+            quiet: (0..lanes).map(|_| AtomicBool::new(false)).collect(),
         }
+    }
+
+    /// The next poll looks.
+    fn look_soon(&self) {
+        self.countdown.store(0, Ordering::Relaxed);
+    }
+
+    fn is_due(&self) -> bool {
+        self.countdown.load(Ordering::Relaxed) == 0
+    }
+
+    /// Differs from an earlier value if a thread has polled since.
+    fn progress(&self) -> u64 {
+        let made = u64::from(self.made.load(Ordering::Relaxed));
+        made << 32 | u64::from(self.countdown.load(Ordering::Relaxed))
     }
 
     fn is_active(&self) {
         self.active.store(clock::now_ns(), Ordering::Relaxed);
-        self.patience.store(0, Ordering::Relaxed);
+        self.look_soon();
     }
 
-    /// A look has found nothing. One thread at a time looks.
+    /// A look at a lane has found something, or nothing.
+    fn looked_at(&self, lane: usize, found: bool) {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        self.quiet[lane].store(!found, Ordering::Relaxed);
+        if found {
+            self.is_active();
+        } else if self.quiet.iter().all(|quiet| quiet.load(Ordering::Relaxed)) {
+            self.found_nothing();
+        }
+    }
+
+    /// The last look at each lane has found nothing.
     fn found_nothing(&self) {
         let now = clock::now_ns();
         let since = now.wrapping_sub(self.active.load(Ordering::Relaxed));
         let polls = if since < ACTIVE_NS { 0 } else { self.polls_until_look(now) };
-        self.patience.store(polls, Ordering::Relaxed);
+        if polls != 0 {
+            // The next looks are at all lanes.
+            self.quiet.iter().for_each(|quiet| quiet.store(false, Ordering::Relaxed));
+        }
+        self.countdown.store(polls, Ordering::Relaxed);
     }
 
-    /// Polls until the next look at a lane that is not active.
+    /// Polls until the next look while the wire is not active.
     fn polls_until_look(&self, now: u64) -> u32 {
         let since = now.wrapping_sub(self.looked.load(Ordering::Relaxed));
         let polls = patience(self.polls.load(Ordering::Relaxed), since);
@@ -102,14 +134,13 @@ pub(crate) struct Joined {
     host: Fabric,
     wire: Box<dyn Wire>,
     numbering: HostNumbering,
-    /// By lane.
-    looks: Box<[LaneLooks]>,
+    looks: WireLooks,
     /// Wakes threads that sleep until something arrives on the wire.
     bell: Bell,
     /// Threads that sleep so, but for the one that only delivers.
     sleepers: Sleepers,
-    /// Another thread than that one has polled since it looked.
-    polled: AtomicBool,
+    /// [`WireLooks::progress`] as that one last saw it.
+    seen: AtomicU64,
 }
 
 impl Joined {
@@ -122,7 +153,7 @@ impl Joined {
         numbering: HostNumbering,
         wire: Box<dyn Wire>,
     ) -> io::Result<Joined> {
-        let looks = (0..wire.lanes()).map(|_| LaneLooks::default()).collect();
+        let looks = WireLooks::new(wire.lanes());
         Ok(Joined {
             host,
             wire,
@@ -130,7 +161,7 @@ impl Joined {
             looks,
             bell: Bell::new()?,
             sleepers: Sleepers::default(),
-            polled: AtomicBool::new(false),
+            seen: AtomicU64::new(0),
         })
     }
 
@@ -141,11 +172,6 @@ impl Joined {
 
     fn is_here(&self, peer: u32) -> bool {
         peer < self.numbering.own()
-    }
-
-    /// Whether a lane is to be looked at now. Counts a poll in each.
-    fn is_due(&self) -> bool {
-        self.looks.iter().filter(|looks| looks.is_due()).count() != 0
     }
 }
 
@@ -220,7 +246,7 @@ unsafe impl Nal for Joined {
     }
 
     fn lanes(&self) -> usize {
-        self.looks.len()
+        self.wire.lanes()
     }
 
     fn lane_of(&self, peer: u32) -> usize {
@@ -248,7 +274,7 @@ unsafe impl Nal for Joined {
         // SAFETY: the same contract.
         let sent = unsafe { self.wire.send(peer, header, payload, follows) };
         if !follows {
-            self.looks[self.wire.lane_of(peer)].is_active();
+            self.looks.is_active();
         }
         sent
     }
@@ -257,21 +283,16 @@ unsafe impl Nal for Joined {
         !self.is_here(peer) && self.wire.is_meeting(peer)
     }
 
-    fn has_frames(&self) -> bool {
-        if !self.polled.load(Ordering::Relaxed) {
-            self.polled.store(true, Ordering::Relaxed);
-        }
-        self.host.has_frames() || self.is_due()
+    fn frame_watch(&self) -> FrameWatch<'_> {
+        FrameWatch { countdown: Some(&self.looks.countdown), ..self.host.frame_watch() }
     }
 
-    fn began_remote(&self, peer: u32) {
-        self.looks[self.lane_of(peer)].is_active();
+    fn began_remote(&self, _peer: u32) {
+        self.looks.is_active();
     }
 
     fn look_soon(&self) {
-        for looks in &self.looks {
-            looks.patience.store(0, Ordering::Relaxed);
-        }
+        self.looks.look_soon();
     }
 
     fn bell(&self) -> Option<&Bell> {
@@ -283,7 +304,8 @@ unsafe impl Nal for Joined {
     }
 
     fn wait(&self, timeout_ns: u64) -> bool {
-        let busy = self.polled.swap(false, Ordering::Relaxed);
+        let now = self.looks.progress();
+        let busy = self.seen.swap(now, Ordering::Relaxed) != now;
         if busy || self.sleepers.are_any() {
             clock::sleep_ns(timeout_ns.min(REST_NS));
             return false;
@@ -293,11 +315,11 @@ unsafe impl Nal for Joined {
     }
 
     fn rested(&self) {
-        self.polled.store(false, Ordering::Relaxed);
+        self.seen.store(self.looks.progress(), Ordering::Relaxed);
     }
 
     fn receive(&self, lane: usize, max: usize, sink: &mut dyn FrameSink) {
-        if lane == 0 && self.host.has_frames() {
+        if lane == 0 && self.host.frame_watch().arrived.load(Ordering::Relaxed) != 0 {
             let (fabric, own) = (&self.host, self.numbering.own());
             // A slot of the inbox names its sender by a word that any process of the host can
             // write.
@@ -307,13 +329,9 @@ unsafe impl Nal for Joined {
                 }
             });
         }
-        let looks = &self.looks[lane];
-        if looks.patience.load(Ordering::Relaxed) != 0 {
-            return;
-        }
-        match self.wire.receive(lane, max, sink) || self.wire.is_working(lane) {
-            true => looks.is_active(),
-            false => looks.found_nothing(),
+        if self.looks.is_due() {
+            let found = self.wire.receive(lane, max, sink) || self.wire.is_working(lane);
+            self.looks.looked_at(lane, found);
         }
     }
 }

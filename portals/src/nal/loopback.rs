@@ -6,7 +6,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 
-use super::{FrameSent, FrameSink, Nal, Route};
+use super::{FrameSent, FrameSink, FrameWatch, Nal, Route};
 use crate::types::{MdIovec, Size};
 use sys::memory::Mapping;
 
@@ -55,12 +55,9 @@ unsafe impl Nal for Loopback {
     unsafe fn send(&self, _: u32, _: &[u8], _: &[MdIovec], _: bool) -> FrameSent {
         FrameSent::Full
     }
-    fn has_frames(&self) -> bool {
-        false
-    }
-    fn frames_flag(&self) -> Option<&AtomicU32> {
+    fn frame_watch(&self) -> FrameWatch<'_> {
         static NEVER: AtomicU32 = AtomicU32::new(0);
-        Some(&NEVER)
+        FrameWatch { arrived: &NEVER, countdown: None }
     }
     fn receive(&self, _lane: usize, _max: usize, _sink: &mut dyn FrameSink) {}
 }

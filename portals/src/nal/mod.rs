@@ -41,6 +41,16 @@ pub enum Route {
     Wire,
 }
 
+/// Words that live as long as their NAL and do not move. The frames that may be there are taken by
+/// [`Nal::receive`].
+pub struct FrameWatch<'a> {
+    /// Not 0: frames may have arrived.
+    pub arrived: &'a AtomicU32,
+    /// Each poll decrements it; one that finds 0 there asks for frames. `None`: only `arrived`
+    /// counts.
+    pub countdown: Option<&'a AtomicU32>,
+}
+
 /// A network: how to reach each peer. The processes of this host are numbered 0 to `size() - 1`;
 /// the number is their `PtlProcessId::pid`. Those of other hosts, if any, follow
 /// ([`HostNumbering`]).
@@ -132,20 +142,14 @@ pub unsafe trait Nal: Send + Sync {
         payload: &[MdIovec],
         follows: bool,
     ) -> FrameSent;
-    /// Whether [`Nal::receive`] may find something. Called in every poll, unless there is a
-    /// flag.
-    fn has_frames(&self) -> bool;
-    /// A word that is not 0 when [`Nal::receive`] may find something. It does not move while the
-    /// NAL lives.
-    fn frames_flag(&self) -> Option<&AtomicU32> {
-        None
-    }
+    /// What a poll reads to learn whether [`Nal::receive`] may find something.
+    fn frame_watch(&self) -> FrameWatch<'_>;
     /// A remote operation ([`remote::RemoteMemory`]) in the memory of a peer has begun: its end is
     /// to be looked for.
     fn began_remote(&self, peer: u32) {
         let _ = peer;
     }
-    /// The next call of [`Nal::has_frames`] is the last one before a sleep: it misses nothing.
+    /// The next look at [`Nal::frame_watch`] is the last one before a sleep: it misses nothing.
     fn look_soon(&self) {}
     /// What wakes a thread that sleeps by [`Nal::sleep`]; `None`: no thread does.
     fn bell(&self) -> Option<&Bell> {

@@ -25,7 +25,7 @@ use sys::checksum::add;
 use sys::memory::{self, Mapping};
 use sys::process::{self, Liveness};
 
-use super::{FrameSent, FrameSink, Nal, PeerState, Route, frame_length, gather};
+use super::{FrameSent, FrameSink, FrameWatch, Nal, PeerState, Route, frame_length, gather};
 use crate::arena::ring::{self, Memo, published, reserved_by};
 use crate::arena::{ArenaHeader, CLOSED, JOINED, MAGIC, OwnLine};
 use crate::types::{ArenaTable, Damage, MdIovec, Size};
@@ -349,12 +349,8 @@ unsafe impl Nal for Fabric {
         FrameSent::Sent
     }
 
-    fn has_frames(&self) -> bool {
-        self.flag_of(self.index).load(Ordering::Relaxed) != 0
-    }
-
-    fn frames_flag(&self) -> Option<&AtomicU32> {
-        Some(self.flag_of(self.index))
+    fn frame_watch(&self) -> FrameWatch<'_> {
+        FrameWatch { arrived: self.flag_of(self.index), countdown: None }
     }
 
     fn receive(&self, _lane: usize, max: usize, sink: &mut dyn FrameSink) {
@@ -461,6 +457,10 @@ pub(crate) mod tests {
         assert_eq!(send(), FrameSent::Gone);
     }
 
+    fn has_frames(owner: &Fabric) -> bool {
+        owner.frame_watch().arrived.load(Ordering::Relaxed) != 0
+    }
+
     /// A sender that is stopped before it sets the flag does not hide the frames of others.
     #[test]
     fn frames_behind_a_slow_sender_are_seen() {
@@ -470,19 +470,19 @@ pub(crate) mod tests {
         let slow = owner.control_of(0, FRAMES);
         slow.store(ring::reserved(ring::first(FRAMES), 1), Ordering::Release);
         send(&sender, b"fast");
-        assert!(owner.has_frames());
+        assert!(has_frames(&owner));
         owner.receive(0, 9, &mut |_: u32, _: &[u8]| panic!("the first frame is not there yet"));
         assert_eq!(owner.blocked_by(), Some(1));
         owner.checksum_of(0, FRAMES).store(checksum(0, b""), Ordering::Relaxed);
         slow.store(published(ring::first(FRAMES)), Ordering::Release);
-        assert!(owner.has_frames());
+        assert!(has_frames(&owner));
         let mut taken = 0;
         let mut last = Vec::new();
         owner.receive(0, 9, &mut |sender: u32, bytes: &[u8]| {
             taken += 1;
             last = vec![(sender, bytes.to_vec())];
         });
-        assert_eq!((taken, owner.has_frames()), (2, false));
+        assert_eq!((taken, has_frames(&owner)), (2, false));
         assert_eq!(last, [(1, b"fast".to_vec())]);
     }
 

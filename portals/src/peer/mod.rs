@@ -104,8 +104,10 @@ pub(crate) struct Peers {
     /// Index + 1 of the process that a call is waiting for, and when the call last recorded it.
     waiting_for: AtomicU32,
     waiting_since: AtomicU64,
-    /// [`Nal::frames_flag`], read without a call: 0.89 of row `poll_idle`.
-    frames_flag: Option<NonNull<AtomicU32>>,
+    /// [`FrameWatch::arrived`], read without a call: 0.89 of row `poll_idle`.
+    frames_arrived: NonNull<AtomicU32>,
+    /// [`FrameWatch::countdown`]
+    countdown: Option<NonNull<AtomicU32>>,
     /// Shared with the watches of queues.
     pub(crate) nal: Arc<dyn Nal>,
     pub(crate) on_damage: Option<DamageHandler>,
@@ -123,6 +125,7 @@ impl Peers {
     /// `view` is our own arena. The NAL was checked: `index` is below `size`.
     pub(crate) fn new(nal: Arc<dyn Nal>, view: ArenaView) -> Peers {
         let (index, size) = (nal.index(), nal.size());
+        let watch = nal.frame_watch();
         let header_of = |peer| match nal.route(peer) {
             Route::Mapped(base) if peer != index => Some(base.cast::<ArenaHeader>()),
             _ => None,
@@ -140,7 +143,8 @@ impl Peers {
             segments: (0..size).map(|_| MappedSegment::default()).collect(),
             waiting_for: AtomicU32::new(0),
             waiting_since: AtomicU64::new(0),
-            frames_flag: nal.frames_flag().map(NonNull::from),
+            frames_arrived: watch.arrived.into(),
+            countdown: watch.countdown.map(NonNull::from),
             nal,
             on_damage: None,
             on_fault: None,
@@ -340,15 +344,21 @@ impl Peers {
         own.length.store(len as u64, Ordering::Release);
     }
 
-    /// Whether frames may have arrived.
+    /// Whether frames may have arrived. Counts a poll.
     #[inline(always)]
     pub(crate) fn has_frames(&self) -> bool {
-        match self.frames_flag {
-            // SAFETY: a word of the NAL, which lives as long as this value and does not move.
-            Some(flag) => unsafe { flag.as_ref() }.load(Ordering::Relaxed) != 0,
-            None => {
-                cold_path();
-                self.nal.has_frames()
+        // SAFETY: a word of the NAL, which lives as long as this value and does not move.
+        let arrived = unsafe { self.frames_arrived.as_ref() }.load(Ordering::Relaxed) != 0;
+        let Some(countdown) = self.countdown else { return arrived };
+        cold_path();
+        // SAFETY: as above.
+        let countdown = unsafe { countdown.as_ref() };
+        // Several threads may count at once: frames are asked for earlier or later.
+        match countdown.load(Ordering::Relaxed) {
+            0 => true,
+            left => {
+                countdown.store(left - 1, Ordering::Relaxed);
+                arrived
             }
         }
     }

@@ -208,7 +208,7 @@ impl Framer {
     /// nothing to do or other threads are doing it.
     pub(crate) fn progress(&self, ni: &NiState) {
         if self.waiting.load(Ordering::Relaxed) == 0
-            && !ni.peers.nal.has_frames()
+            && !ni.peers.has_frames()
             && !self.must_register.load(Ordering::Relaxed)
         {
             return;
