@@ -508,6 +508,13 @@ static void domain_used_again(void) {
     domain(GEX_DT_U64, GEX_OP_ADD);
     OP(gone, 0, check_at(0, 0), GEX_OP_ADD);
 }
+static void domain_reset(void) {
+    gex_AD_t ad = domain(GEX_DT_U64, GEX_OP_ADD);
+    OP(ad, 0, check_at(0, 0), GEX_OP_ADD);
+    gex_AD_Destroy(ad);
+    ad = GEX_AD_INVALID;
+    OP(ad, 0, check_at(0, 0), GEX_OP_ADD);
+}
 static void domain_twice(void) {
     gex_AD_t gone = domain(GEX_DT_U64, GEX_OP_ADD);
     gex_AD_Destroy(gone);
@@ -802,6 +809,7 @@ static const struct testcase {
     {"domain_none", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x0|gex_AD_Create", domain_none},
     {"domain_gone", ATTACHED, DIES, "gex_AD_QueryOps()|gex_AD_Destroy", domain_gone},
     {"domain_used_again", ATTACHED, DIES, "gex_AD_OpNB_U64()|gex_AD_Destroy has ended", domain_used_again},
+    {"domain_reset", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x0|gex_AD_Create", domain_reset},
     {"domain_twice", ATTACHED, DIES, "gex_AD_Destroy()|gex_AD_Destroy has ended", domain_twice},
     {"atomic_type", ATTACHED, DIES, "gex_AD_OpNB_U64()|another type, GEX_DT_I64", atomic_type},
     {"atomic_op", ATTACHED, DIES, "gex_AD_OpNB_U64()|GEX_OP_FADD is no operation", atomic_op},

@@ -199,6 +199,11 @@ static void in_domain(gex_AD_t ad, int wide) {
 
 /* Many domains at a time, over all ranks, over them in reverse order, and over all but rank 2,
  * which are unevenly spaced from 4 ranks on. */
+static void end_domain(gex_AD_t *ad) {
+    ex_barrier(gex_AD_QueryTM(*ad));
+    gex_AD_Destroy(*ad);
+    *ad = GEX_AD_INVALID;
+}
 static void in_teams(void) {
     enum { DOMAINS = 40 };
     gex_AD_t ads[DOMAINS];
@@ -214,12 +219,10 @@ static void in_teams(void) {
                 gex_AD_Create(&ads[i], tms[i % 3], i % 2 ? GEX_DT_U64 : GEX_DT_U32, GEX_OP_SET | GEX_OP_GET, 0);
             in_domain(ads[i], i % 2);
         }
-        for (i = round; i < DOMAINS; i += 3 - round) {
-            ex_barrier(gex_AD_QueryTM(ads[i]));
-            gex_AD_Destroy(ads[i]);
-            ads[i] = GEX_AD_INVALID;
-        }
+        for (i = round; i < DOMAINS; i += 3 - round) end_domain(&ads[i]);
     }
+    for (i = 0; i < DOMAINS; i++)
+        if (ads[i] != GEX_AD_INVALID) end_domain(&ads[i]);
     gex_TM_Destroy(tms[1], NULL, 0);
     gex_TM_Destroy(tms[2], NULL, 0);
 }

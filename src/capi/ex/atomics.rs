@@ -41,7 +41,7 @@ static DOMAINS: ExTable<(AtomicsDomain, ClientData)> = ExTable::of_domains();
 struct KnownDomain {
     /// Its name, stored last; 0 in a free place, [`FILLED`] while it is filled.
     name: AtomicUsize,
-    /// The number of its type, and its operations in the lower half.
+    /// The number of its type, and its operations in the lower half; [`NO_TYPE`] in a free place.
     operations: AtomicU64,
     /// The rank in the job of rank 0 of its team, and in the lower half how much the ranks that
     /// follow differ.
@@ -52,13 +52,15 @@ struct KnownDomain {
 
 /// No name of a domain.
 const FILLED: usize = 1;
+/// No type: a client may pass `GEX_AD_INVALID`, which is the name in a free place.
+const NO_TYPE: u64 = u64::MAX;
 
 /// Domains over teams whose ranks are evenly spaced in the job, by the lower bits of their
 /// numbers. One whose place is taken is not here.
 static KNOWN: [KnownDomain; 16] = [const {
     KnownDomain {
         name: AtomicUsize::new(0),
-        operations: AtomicU64::new(0),
+        operations: AtomicU64::new(NO_TYPE),
         ranks: AtomicU64::new(0),
         size: AtomicU32::new(0),
     }
@@ -87,8 +89,12 @@ impl KnownDomain {
 
     /// Frees the place of a domain that is destroyed.
     fn forget(ad: ExObject) {
-        let name = &KnownDomain::of(ad).name;
-        let _ = name.compare_exchange(ad.word(), 0, Ordering::Release, Ordering::Relaxed);
+        let place = KnownDomain::of(ad);
+        let (claimed, other) = (Ordering::Acquire, Ordering::Relaxed);
+        if place.name.compare_exchange(ad.word(), FILLED, claimed, other).is_ok() {
+            place.operations.store(NO_TYPE, Ordering::Relaxed);
+            place.name.store(0, Ordering::Release);
+        }
     }
 
     /// The domain of this name and type; `None` if it is not here.
