@@ -355,7 +355,10 @@ impl<'a> Dst<'a> {
         if self.len != N || src.len != N {
             out_of_range(0, src.len, N);
         }
-        self.copy_word::<[u8; N]>(src);
+        match N {
+            8 => self.copy_word::<u64>(src),
+            _ => self.copy_word::<[u8; N]>(src),
+        }
     }
 
     /// Copies as many bytes as a `T` has: the lengths have been compared with it.
