@@ -189,7 +189,8 @@ static void way_long(size_t n, long times) {
 
 /* Before the measurements, every rank receives Mediums of 256 bytes, 8 MiB of them, and of 64 KiB
  * or the longest, 32 MiB, and as many replies. The first laps through receive buffers, and through
- * memory where payloads wait, touch their pages for the first time. */
+ * memory where payloads wait, touch their pages for the first time. The short ones are sent one by
+ * one, since those of a burst may go another way. */
 static void warm_up(void) {
     static int warm;
     const size_t long_lap = gasnet_AMMaxMedium() < bench_max ? gasnet_AMMaxMedium() : bench_max;
@@ -203,9 +204,11 @@ static void warm_up(void) {
         long t;
         int i;
         back = 0;
-        for (t = 0; t < times; t++)
+        for (t = 1; t <= times; t++) {
             for (i = 1; i < bench_nodes; i++)
                 gasnet_AMRequestMedium0((gasnet_node_t)((bench_me + i) % bench_nodes), H_MEDIUM, local, bytes[lap]);
+            if (lap == 0) GASNET_BLOCKUNTIL(back == t * (bench_nodes - 1));
+        }
         GASNET_BLOCKUNTIL(back == times * (bench_nodes - 1));
     }
     bench_barrier();

@@ -58,7 +58,8 @@ static void short_trip(size_t n, long times) {
     }
 }
 /* Sends Mediums of 256 bytes, 8 MiB of them, and of 64 KiB, 32 MiB: the first laps through receive
- * buffers, and through memory where payloads wait, touch their pages for the first time. */
+ * buffers, and through memory where payloads wait, touch their pages for the first time. The short
+ * ones are sent one by one, since those of a burst may go another way. */
 static void warm_up(void) {
     static const struct {
         size_t bytes;
@@ -69,8 +70,10 @@ static void warm_up(void) {
     for (lap = 0; lap < 2; lap++) {
         long i;
         back = 0;
-        for (i = 0; i < laps[lap].times; i++)
+        for (i = 1; i <= laps[lap].times; i++) {
             gex_AM_RequestMedium0(all, next, H_MEDIUM, local, laps[lap].bytes, GEX_EVENT_NOW, 0);
+            if (lap == 0) GASNET_BLOCKUNTIL(back == i);
+        }
         GASNET_BLOCKUNTIL(back == laps[lap].times);
     }
     bench_barrier();

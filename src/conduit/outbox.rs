@@ -47,6 +47,9 @@ use sys::hint::cold_path;
 /// The least payload, in bytes, that is stashed: a shorter one needs little more than the cache
 /// line of its event.
 const LEAST: usize = 320;
+/// The same in a burst: the next event waits until the cache lines of a receive buffer are here,
+/// which its reader has fetched ahead. What is shorter travels in its event.
+const LEAST_IN_BURST: usize = 33;
 /// The same where the receiver makes a copy.
 const LEAST_COPIED: usize = 512;
 
@@ -59,6 +62,8 @@ pub(super) struct Outbox {
     /// The least payload, in bytes, that is stashed; one that is too large for a message if none
     /// is.
     pub(super) least: usize,
+    /// The same of a message that is part of a burst.
+    pub(super) least_in_burst: usize,
     /// Several threads call.
     par: bool,
     free: FreeList,
@@ -96,6 +101,11 @@ impl Outbox {
             && first as u64 + u64::from(areas) * CHUNK as u64 <= STASHES;
         let areas = if said { areas } else { 0 };
         let par = config.par();
+        let (least, least_in_burst) = match (areas, par) {
+            (0, _) => (MAX_EAGER + 1, MAX_EAGER + 1),
+            (_, false) => (LEAST, LEAST_IN_BURST),
+            (_, true) => (LEAST_COPIED, LEAST_COPIED),
+        };
         let none = |count: u32| (0..count).map(|_| AtomicU32::new(NONE)).collect();
         let mapped: Box<[OnceBox<_>]> =
             (0..if own.is_some() { config.nodes } else { 0 }).map(|_| OnceBox::new()).collect();
@@ -105,11 +115,8 @@ impl Outbox {
         }
         Ok(Outbox {
             taken: AtomicU32::new(0),
-            least: match (areas, par) {
-                (0, _) => MAX_EAGER + 1,
-                (_, false) => LEAST,
-                (_, true) => LEAST_COPIED,
-            },
+            least,
+            least_in_burst,
             par,
             free: FreeList::new(par, areas),
             first,

@@ -50,10 +50,17 @@ impl<P: Portals> Conduit<P> {
     ) -> bool {
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
         check_sizes(m);
-        if m.category == Category::Medium && m.payload.len() >= self.outbox.least {
+        if m.category == Category::Medium && self.goes_to_outbox(m.payload.len()) {
             return self.request_stashed(up, rank, &{ *m });
         }
         self.request_along(up, rank, m)
+    }
+
+    /// Whether a payload of `n` bytes stays in the outbox if it can.
+    #[inline(always)]
+    fn goes_to_outbox(&self, n: usize) -> bool {
+        let is_in_burst = || self.portals.direct_to_self().is_some_and(Direct::is_in_burst);
+        n >= self.outbox.least_in_burst && (n >= self.outbox.least || is_in_burst())
     }
 
     /// Sends a request whose payload stays in the outbox if it can.

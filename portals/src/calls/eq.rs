@@ -47,6 +47,12 @@ impl NetworkInterface {
         }
     }
 
+    /// Whether a message was posted after the last look for events.
+    #[inline(always)]
+    pub fn is_in_burst(&self) -> bool {
+        self.in_a_row.load(Ordering::Relaxed)
+    }
+
     /// Whether the handle is valid.
     pub fn has_eq(&self, eq: EqHandle) -> bool {
         self.state.eq_index(eq).is_ok()

@@ -77,7 +77,7 @@ pub struct NetworkInterface {
     /// Without this word each message reads the count of its target: 0.98 of row `put_8` through
     /// Portals, and `one_way_request` would be beyond its bound.
     framed_before: AtomicBool,
-    /// We have posted an event to a peer, and have not found our queues empty since. A hint.
+    /// We have posted an event to a peer, and have not looked at our queues since. A hint.
     in_a_row: AtomicBool,
 }
 

@@ -124,6 +124,12 @@ pub trait Direct: Send + Sync {
     /// waits for something, or answers.
     #[inline(always)]
     fn burst_ends(&self) {}
+
+    /// A hint: a message was sent after the last call of [`Direct::burst_ends`].
+    #[inline(always)]
+    fn is_in_burst(&self) -> bool {
+        false
+    }
 }
 
 /// The fast path of a network that has none: no value of this type exists.

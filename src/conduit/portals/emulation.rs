@@ -521,6 +521,11 @@ impl Direct for Emulation {
     fn burst_ends(&self) {
         self.interface.burst_ends();
     }
+
+    #[inline(always)]
+    fn is_in_burst(&self) -> bool {
+        self.interface.is_in_burst()
+    }
 }
 
 impl SharedHost for Emulation {

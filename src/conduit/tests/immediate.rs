@@ -1,7 +1,7 @@
 //! Requests, puts and gets that are refused where they would wait, and payloads that wait in areas
 //! of their sender.
 
-use super::traffic::up;
+use super::traffic::{end_burst, up};
 use super::*;
 use crate::conduit::RmaClaim;
 use crate::conduit::hold::Hold;
@@ -333,6 +333,7 @@ fn a_prepared_request_counts_what_any_length_needs() {
             let mut waits = false;
             for n in LENGTHS.into_iter().filter(|&n| n <= most) {
                 leave(credits);
+                end_burst(&world, 0);
                 let payload = negotiated(&world, kind, most).expect("an area");
                 let sent = send_negotiated(&world, payload, n);
                 assert!(sent || !may, "{at_once} {areas}: {n} of {payload:?}, {credits} credits");

@@ -4,7 +4,7 @@
 use super::hold::Hold;
 use super::match_bits::{AmForm, AmHeader};
 use super::portals::InlineBody;
-use super::traffic::up;
+use super::traffic::{end_burst, up};
 use super::*;
 
 /// A payload that stays at its sender.
@@ -22,9 +22,15 @@ fn world(ranks: u32, threads: usize, areas: u32) -> World<Emulation> {
     World::open(emulation(ranks, &config), &config)
 }
 
-/// Sends this many bytes, each `byte`, from rank 0 to `node`: the bytes that it took through
-/// Portals.
+/// Sends this many bytes, each `byte`, from rank 0 to `node`, not in a burst: the bytes that it
+/// took through Portals.
 fn send(world: &World<Emulation>, node: u32, byte: u8, nbytes: usize) -> u64 {
+    end_burst(world, 0);
+    send_on(world, node, byte, nbytes)
+}
+
+/// The same, in a burst if the last call sent something too.
+fn send_on(world: &World<Emulation>, node: u32, byte: u8, nbytes: usize) -> u64 {
     let up = up(world, 0, traffic::nothing);
     let before = up.conduit().counters().bytes;
     let payload = vec![byte; nbytes];
@@ -96,6 +102,18 @@ fn which_stay_and_which_go_along() {
     }
     serve(&world, 1, check_only);
     serve(&world, 0, check_only);
+    no_errors(&world);
+}
+
+#[test]
+fn fewer_go_along_in_a_burst() {
+    let world = world(2, 1, 2);
+    let along = |nbytes: u64| nbytes + 8;
+    assert_eq!(send(&world, 1, 5, 40), along(40));
+    for (nbytes, bytes) in [(32, along(32)), (33, ARGS), (319, ARGS), (319, along(320))] {
+        assert_eq!(send_on(&world, 1, 5, nbytes), bytes, "{nbytes}");
+    }
+    serve(&world, 1, check_only);
     no_errors(&world);
 }
 

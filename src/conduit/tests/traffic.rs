@@ -18,6 +18,12 @@ pub(super) fn up<P: Portals>(world: &World<P>, rank: u32, handler: TestHandler<P
     Up { world, rank, thread: 0, handler }
 }
 
+/// What a rank sends next is no part of a burst.
+pub(super) fn end_burst(world: &World<Emulation>, rank: u32) {
+    let direct = world.ranks[rank as usize].conduit.portals.direct_to_self();
+    direct.expect("the emulation has a fast path").burst_ends();
+}
+
 /// Any client thread may call it, outside of handlers.
 pub(super) fn send_medium<P: Portals>(up: Up<'_, P>, node: u32, payload: &[u8]) {
     let m = Outgoing::medium(200, &[7], Src::from(payload));
