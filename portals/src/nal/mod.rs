@@ -46,7 +46,7 @@ pub enum Route {
 pub struct FrameWatch<'a> {
     /// Not 0: frames may have arrived.
     pub arrived: &'a AtomicU32,
-    /// Each poll decrements it; one that finds 0 there asks for frames, whatever `arrived` is.
+    /// Each poll decrements it; one that finds 0 there calls [`Nal::receive`].
     pub countdown: Option<&'a AtomicU32>,
 }
 

@@ -353,7 +353,7 @@ impl Peers {
         cold_path();
         // SAFETY: as above.
         let countdown = unsafe { countdown.as_ref() };
-        // Several threads may do so at the same time: frames are asked for earlier or later.
+        // Where several threads do so at the same time, the network is called earlier or later.
         match countdown.load(Ordering::Relaxed) {
             0 => true,
             left => {
