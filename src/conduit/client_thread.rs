@@ -5,7 +5,7 @@
 
 use super::arrived::ArrivedReply;
 use super::memory;
-use super::message::CHUNK;
+use super::message::{CHUNK, MAX_MEDIUM};
 use super::sync;
 use crate::client_memory::Dst;
 use alloc::boxed::Box;
@@ -27,10 +27,9 @@ pub(super) struct ClientThread {
     pub(super) deferred: Mutex<Vec<ArrivedReply>>,
     /// [`CHUNK`] bytes for the payload of the request whose handler it runs.
     payload: OnceBox<Dst<'static>>,
-    /// The same for the reply to a request of this rank to itself.
-    reply_payload: OnceBox<Dst<'static>>,
-    /// A larger payload of such a reply; otherwise empty.
-    pub(super) large_reply: Mutex<Box<[u64]>>,
+    /// Memory for payloads of a rank to itself: of its request and of the reply, each up to
+    /// [`CHUNK`] bytes and larger ones.
+    own_payloads: [[OnceBox<Dst<'static>>; 2]; 2],
 }
 
 impl ClientThread {
@@ -41,8 +40,7 @@ impl ClientThread {
             has_deferred: AtomicBool::new(false),
             deferred: Mutex::new(Vec::new()),
             payload: OnceBox::new(),
-            reply_payload: OnceBox::new(),
-            large_reply: Mutex::default(),
+            own_payloads: Default::default(),
         }
     }
 
@@ -51,9 +49,12 @@ impl ClientThread {
         *self.payload.get_or_init(|| Box::new(memory::leaked(CHUNK)))
     }
 
-    /// As many again.
-    pub(super) fn reply_payload(&self) -> Dst<'static> {
-        *self.reply_payload.get_or_init(|| Box::new(memory::leaked(CHUNK)))
+    /// `n` bytes, at most [`MAX_MEDIUM`], aligned to 8, for the payload of a message of this rank
+    /// to itself. Those of a request stay while its reply is sent.
+    pub(super) fn own_payload(&self, is_reply: bool, n: usize) -> Dst<'static> {
+        let [small, large] = &self.own_payloads[usize::from(is_reply)];
+        let (memory, bytes) = if n <= CHUNK { (small, CHUNK) } else { (large, MAX_MEDIUM) };
+        memory.get_or_init(|| Box::new(memory::leaked(bytes))).part(0, n)
     }
 
     /// It has sent something whose departure it will wait for. `par`: several threads call.

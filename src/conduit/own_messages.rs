@@ -6,13 +6,11 @@
 
 use super::client_thread::ClientThread;
 use super::portals::Portals;
-use super::reply_token::{OwnPayload, OwnReply};
-use super::{AmMessage, CHUNK, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
-use crate::client_memory::{Dst, Src};
-use crate::rank::JobRank;
-use alloc::boxed::Box;
+use super::reply_token::OwnReply;
+use super::{AmMessage, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
+use crate::client_memory::Dst;
+use core::ptr;
 use core::sync::atomic::Ordering;
-use core::{mem, ptr};
 
 impl<P: Portals> Conduit<P> {
     /// Runs the handler of a request of this rank to itself, then that of its reply. Never inside
@@ -22,18 +20,13 @@ impl<P: Portals> Conduit<P> {
         let thread = self.thread(up);
         thread.in_handler.store(true, Ordering::Relaxed);
         let mut token = ReplyToken::own(self.me);
-        let &Outgoing { category, handler, args, payload, .. } = m;
-        let mut large = Box::default();
-        let payload = match category {
-            Category::Medium if payload.len() <= CHUNK => copied(payload, thread.payload()),
-            Category::Medium => copied_large(payload, &mut large),
-            Category::Long => placed(m),
-            Category::Short => AmMessage::NO_PAYLOAD,
-        };
+        let &Outgoing { category, handler, args, .. } = m;
+        let payload = kept(thread, false, m);
         let source = self.me;
         up.run_request(&mut token, AmMessage { source, category, handler, args, payload });
         if let Some(reply) = &token.own_reply {
-            run_reply(up, thread, self.me, reply);
+            let &OwnReply { category, handler, ref args, numargs, payload } = reply;
+            up.run_reply(AmMessage { source, category, handler, args: &args[..numargs], payload });
         }
         thread.in_handler.store(false, Ordering::Relaxed);
         self.run_deferred(up, thread);
@@ -43,19 +36,9 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     #[inline(never)]
     pub(super) fn reply_own<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
-        let &Outgoing { category, handler, payload, .. } = m;
+        let &Outgoing { category, handler, .. } = m;
         let thread = self.thread(up);
-        let payload = match category {
-            Category::Medium if payload.len() <= CHUNK => {
-                OwnPayload::Placed(copied(payload, thread.reply_payload()))
-            }
-            Category::Medium => {
-                copied_large(payload, &mut thread.large_reply.lock());
-                OwnPayload::Large(payload.len())
-            }
-            Category::Long => OwnPayload::Placed(placed(m)),
-            Category::Short => OwnPayload::Placed(AmMessage::NO_PAYLOAD),
-        };
+        let payload = kept(thread, true, m);
         let mut args = [0; MAX_ARGS];
         args[..m.args.len()].copy_from_slice(m.args);
         token.own_reply =
@@ -63,32 +46,18 @@ impl<P: Portals> Conduit<P> {
     }
 }
 
-/// Runs the handler of a kept reply.
-fn run_reply<U: Upcall>(up: U, thread: &ClientThread, source: JobRank, reply: &OwnReply) {
-    let &OwnReply { category, handler, ref args, numargs, payload } = reply;
-    let args = &args[..numargs];
-    let mut large;
-    let payload = match payload {
-        OwnPayload::Placed(at) => at,
-        OwnPayload::Large(n) => {
-            large = mem::take(&mut *thread.large_reply.lock());
-            Dst::from(&mut *large).part(0, n)
+/// The payload as its handler gets it: of a Long at its destination, of a Medium in memory of the
+/// thread. The sender may overwrite its own meanwhile.
+fn kept(thread: &ClientThread, is_reply: bool, m: &Outgoing<'_>) -> Dst<'static> {
+    match m.category {
+        Category::Medium => {
+            let copy = thread.own_payload(is_reply, m.payload.len());
+            copy.copy_from(m.payload);
+            copy
         }
-    };
-    up.run_reply(AmMessage { source, category, handler, args, payload });
-}
-
-/// A copy of a payload, in the first of these bytes.
-fn copied<'a>(payload: Src<'_>, to: Dst<'a>) -> Dst<'a> {
-    let copy = to.part(0, payload.len());
-    copy.copy_from(payload);
-    copy
-}
-
-/// A copy of a payload, in words of its own.
-fn copied_large<'a>(payload: Src<'_>, words: &'a mut Box<[u64]>) -> Dst<'a> {
-    *words = alloc::vec![0; payload.len().div_ceil(8)].into_boxed_slice();
-    copied(payload, Dst::from(&mut **words))
+        Category::Long => placed(m),
+        Category::Short => AmMessage::NO_PAYLOAD,
+    }
 }
 
 /// Stores the payload of a Long where it goes.

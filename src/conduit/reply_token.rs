@@ -37,16 +37,8 @@ pub(super) struct OwnReply {
     pub(super) handler: u8,
     pub(super) args: [i32; MAX_ARGS],
     pub(super) numargs: usize,
-    pub(super) payload: OwnPayload,
-}
-
-/// A payload that the sender may overwrite meanwhile.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum OwnPayload {
-    /// Where it is: of a Long its destination, of a Medium memory of the thread; none of a Short.
-    Placed(Dst<'static>),
-    /// Of a larger Medium: this many bytes of `ClientThread::large_reply`.
-    Large(usize),
+    /// Where it is: of a Long its destination, of a Medium memory of the thread.
+    pub(super) payload: Dst<'static>,
 }
 
 /// What a request handler needs to send its reply; made by the conduit, one per request.
