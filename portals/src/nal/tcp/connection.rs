@@ -120,14 +120,19 @@ impl Connection {
         if !matches!(self.stage, ConnectionStage::Open) {
             return Ok(SendProgress::All);
         }
-        if self.frame_sent.is_none() && self.lead.is_empty() {
-            self.push_credits(2);
+        loop {
+            // Also behind what waited: meanwhile more may be owed, and nothing else may leave.
+            if self.frame_sent.is_none() && self.lead.is_empty() {
+                self.push_credits(2);
+            }
+            if self.lead.is_empty() {
+                return Ok(SendProgress::All);
+            }
+            // SAFETY: no pieces.
+            if unsafe { self.send_pieces(&[], &[]) }? == SendProgress::NoRoom {
+                return Ok(SendProgress::NoRoom);
+            }
         }
-        if self.lead.is_empty() {
-            return Ok(SendProgress::All);
-        }
-        // SAFETY: no pieces.
-        unsafe { self.send_pieces(&[], &[]) }
     }
 
     /// Puts credits in front of what is sent next, if this part of a window is owed.
@@ -250,7 +255,7 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use std::vec;
 
@@ -299,5 +304,29 @@ mod tests {
             assert_eq!(got, 4 + length + 8, "{length}");
         }
         assert!(waited > 0);
+    }
+
+    /// Small frames have used half of the window. Their credits wait for room while long frames
+    /// use the rest, for which the peer then waits.
+    #[test]
+    fn credits_owed_while_others_wait_follow_them() {
+        let (mut connection, mut far) = open();
+        let mut near = UnixStream::from(connection.socket.try_clone().unwrap());
+        let mut filled = 0;
+        while let Ok(n) = near.write(&[0; 4096]) {
+            filled += n;
+        }
+        let small = FrameCredits { frames: WINDOW_FRAMES / 2, bytes: 40_000 };
+        connection.input.owed = small;
+        assert_eq!(connection.flush().unwrap(), SendProgress::NoRoom);
+        connection.input.owed = FrameCredits { frames: 16, bytes: WINDOW_BYTES - small.bytes };
+        let mut rest = filled;
+        while rest != 0 {
+            rest -= far.read(&mut vec![0; rest]).unwrap();
+        }
+        assert_eq!(connection.flush().unwrap(), SendProgress::All);
+        assert_eq!(connection.input.owed, FrameCredits::default());
+        let mut credits = [0; 17];
+        assert_eq!(far.read(&mut credits).unwrap(), 16);
     }
 }
