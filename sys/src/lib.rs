@@ -140,7 +140,7 @@ pub fn set_errno(value: i32) {
 }
 
 /// Whether the process or the system lacks descriptors or memory.
-pub(crate) fn is_lack(e: &std::io::Error) -> bool {
+pub fn is_lack(e: &std::io::Error) -> bool {
     let lacks = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
     e.raw_os_error().is_some_and(|number| lacks.contains(&number))
 }

@@ -126,6 +126,8 @@ pub enum PeerEnd {
     Lost,
     /// This program: it named memory that is not mapped, or closed a descriptor of the wire.
     ByProgram,
+    /// This process or the system lacked what a connection needs, such as descriptors or ports.
+    ByLack,
 }
 
 /// A connection that has failed. Its peer counts as dead.

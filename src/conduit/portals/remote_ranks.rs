@@ -205,6 +205,7 @@ impl RemoteRanks {
             PeerEnd::Closed | PeerEnd::Lost => {
                 "Check the network between the hosts, and what is printed of that rank."
             }
+            PeerEnd::ByLack => LACK_REMEDY,
             PeerEnd::ByProgram => {
                 "Leave the descriptors of the library open, and the memory of operations mapped \
                  until they are synced."
@@ -224,7 +225,7 @@ fn tcp_wire(start: WireStart, on_failure: PeerFailureHandler) -> Result<TcpWire,
     let WireStart { secret, address, ports } = start;
     let library = library_version();
     let range = ports.clone();
-    let on_lack = cannot_accept;
+    let on_lack = cannot_connect;
     let wire = TcpWire::open(TcpSpec { address, ports, secret, library, on_failure, on_lack });
     wire.map_err(|e| {
         OpenError::new(
@@ -235,13 +236,17 @@ fn tcp_wire(start: WireStart, on_failure: PeerFailureHandler) -> Result<TcpWire,
     })
 }
 
-/// The first messages of other ranks wait meanwhile.
-fn cannot_accept(lack: &io::Error) {
+/// The first messages from and to ranks of other hosts wait meanwhile.
+fn cannot_connect(lack: &io::Error) {
     report::warn(
-        format_args!("the first messages of ranks of other hosts cannot arrive: {lack}"),
-        format_args!("Close files that are not needed, or raise the limit of open files."),
+        format_args!("the first messages between this rank and other hosts wait: {lack}"),
+        format_args!("{LACK_REMEDY}"),
     );
 }
+
+/// What to do about a lack of descriptors or ports.
+const LACK_REMEDY: &str = "Close files and connections that are not needed, or raise the limit of \
+                           open files. For ports, widen net.ipv4.ip_local_port_range.";
 
 fn ofi_wire(
     start: WireStart,

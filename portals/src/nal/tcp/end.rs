@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::string::ToString;
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -64,6 +64,7 @@ pub(super) struct TcpEnd {
     /// Peers whose connections have failed.
     pub(super) failures: PeerFailures,
     pub(super) on_lack: fn(&io::Error),
+    pub(super) is_lack_known: AtomicBool,
 }
 
 impl TcpEnd {
@@ -82,6 +83,14 @@ impl TcpEnd {
             end,
             cause: cause.to_string(),
         });
+    }
+
+    /// This process or the system lacks what connections need; reported once.
+    #[cold]
+    pub(super) fn lack(&self, e: &io::Error) {
+        if !self.is_lack_known.swap(true, Ordering::Relaxed) {
+            (self.on_lack)(e);
+        }
     }
 
     /// Begins to prove on a connection that this process belongs to the job. `expected`: the

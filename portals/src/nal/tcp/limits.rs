@@ -18,8 +18,11 @@ pub(super) const GREETED_NS: u64 = 600_000_000_000;
 /// connection of its own, and how long it waits before each time.
 pub(super) const THEIRS_NS: u64 = 20_000_000_000;
 pub(super) const THEIRS_AGAIN_NS: u64 = 1_000_000_000;
-/// How long a process waits before it connects again over a network that could not be reached.
+/// How long a process waits before it connects again where the network could not be reached, or
+/// the process lacked something.
 pub(super) const AGAIN_NS: u64 = 50_000_000;
+/// How long it tries so while it lacks what a connection needs, such as descriptors.
+pub(super) const LACK_NS: u64 = 60_000_000_000;
 /// How often a connection that ended within its handshake, or that no host answered, is tried.
 pub(super) const ATTEMPTS: u32 = 4;
 /// A host that does not answer for so long is lost.

@@ -36,7 +36,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
@@ -66,8 +66,8 @@ pub struct TcpSpec {
     pub library: LibraryVersion,
     /// Called with each connection that fails.
     pub on_failure: PeerFailureHandler,
-    /// Called once when connections cannot be accepted until this process or the system has what
-    /// it lacks, such as descriptors.
+    /// Called once when connections cannot be accepted or made until this process or the system
+    /// has what it lacks, such as descriptors or ports.
     pub on_lack: fn(&io::Error),
 }
 
@@ -113,6 +113,7 @@ impl TcpWire {
             parts: AtomicU64::new(0),
             failures: PeerFailures::new(on_failure),
             on_lack,
+            is_lack_known: AtomicBool::new(false),
         };
         let network = SpinLock::new(TcpNetwork::default());
         Ok(TcpWire { end, peers: OnceLock::new(), network })

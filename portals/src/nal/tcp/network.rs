@@ -183,19 +183,27 @@ impl TcpNetwork {
                     let _ = self.happened(here, peers, &event, &mut |_: u32, _: &[u8]| {});
                 }
             }
-            Err(why) if self.may_reach_later(peer, &why) => {}
+            Err(why) if self.may_reach_later(here, peer, &why) => {}
             Err(why) => self.fail(here, peers, peer, why.describe(false, true)),
         }
     }
 
-    /// Whether a peer is connected to later, as the network could not be reached.
-    fn may_reach_later(&mut self, peer: u32, why: &ConnectionEnd) -> bool {
+    /// Whether a peer is connected to later, as the network could not be reached, or this process
+    /// lacked something.
+    fn may_reach_later(&mut self, here: &TcpEnd, peer: u32, why: &ConnectionEnd) -> bool {
         let now = clock::now_ns();
-        if !matches!(why, ConnectionEnd::Unreachable(_)) || !self.attempts.unreachable(peer, now) {
-            return false;
+        let may = match why {
+            ConnectionEnd::Unreachable(_) => self.attempts.unreachable(peer, now),
+            ConnectionEnd::Lack(e) => {
+                here.lack(e);
+                self.attempts.lacking(peer, now)
+            }
+            _ => false,
+        };
+        if may {
+            self.connect_later(peer, now.saturating_add(AGAIN_NS));
         }
-        self.connect_later(peer, now.saturating_add(AGAIN_NS));
-        true
+        may
     }
 
     fn connect_later(&mut self, peer: u32, at: u64) {
@@ -505,7 +513,7 @@ impl TcpNetwork {
         }
         let granted = connection.input.is_granted;
         if connection.is_outgoing && !granted {
-            if self.may_reach_later(peer, &why) {
+            if self.may_reach_later(here, peer, &why) {
                 return;
             }
             // A host that has never answered may have no room for more connections now.

@@ -1,6 +1,7 @@
 //! Jobs of several hosts in one process: each host has a fabric of its own, and each process a
 //! wire over the loopback device.
 
+mod lacks;
 mod strangers;
 
 use super::end::decode_address;
@@ -31,6 +32,8 @@ struct Process {
 struct JobSpec {
     hosts: Vec<u32>,
     secrets: fn(u32) -> JobSecret,
+    /// Changes a wire whose address is known already.
+    change: fn(u32, &mut TcpWire),
 }
 
 fn secret(_: u32) -> JobSecret {
@@ -46,7 +49,7 @@ impl JobSpec {
             for index in 0..size {
                 let failures = Arc::new(Mutex::new(Vec::new()));
                 let log = Arc::clone(&failures);
-                let wire = TcpWire::open(TcpSpec {
+                let mut wire = TcpWire::open(TcpSpec {
                     address: IpAddr::V4(Ipv4Addr::LOCALHOST),
                     ports: 0..=0,
                     secret: (self.secrets)(nid),
@@ -60,6 +63,7 @@ impl JobSpec {
                 .unwrap();
                 addresses.extend(wire.address());
                 let address = wire.socket_address();
+                (self.change)(nid, &mut wire);
                 let arena = file.as_fd().try_clone_to_owned().unwrap();
                 let (bytes, attach) = (4 << 20, AttachPolicy::Allowed);
                 let fabric = FabricSpec { arena, index, size, bytes, nid, jid: 9, attach };
@@ -79,7 +83,7 @@ impl JobSpec {
 }
 
 fn job(hosts: &[u32]) -> Vec<Process> {
-    JobSpec { hosts: hosts.to_vec(), secrets: secret }.start()
+    JobSpec { hosts: hosts.to_vec(), secrets: secret, change: |_, _| {} }.start()
 }
 
 /// Memory of a process that its descriptors name.
@@ -451,7 +455,7 @@ fn a_lost_peer_is_reported_once() {
 #[test]
 fn a_process_with_another_secret_is_refused() {
     let secrets = |nid| JobSecret::from_bytes([nid as u8; 16]);
-    let job = JobSpec { hosts: vec![1, 1], secrets }.start();
+    let job = JobSpec { hosts: vec![1, 1], secrets, change: |_, _| {} }.start();
     let [a, b] = &job[..] else { unreachable!() };
     let (memories, from) = bound_and_exposed(a, b);
     a.put(from, (0, 64), b, 7, 0, 0);

@@ -28,7 +28,7 @@ pub(super) fn accept(pause: &mut AcceptPause, here: &TcpEnd, admit: impl FnMut(O
         _ => {}
     }
     if let Some(e) = lack {
-        (here.on_lack)(&e);
+        here.lack(&e);
     }
 }
 

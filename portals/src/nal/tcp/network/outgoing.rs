@@ -2,14 +2,15 @@
 //!
 //! Owned by [`super::TcpNetwork`]. Invariant: a peer that is not connected is tried at most
 //! [`ATTEMPTS`] times. Attempts do not count for at most [`LOST_MS`] while the network cannot be
-//! reached, and for at most [`THEIRS_NS`] while the peer prefers a connection of its own.
+//! reached, for at most [`LACK_NS`] while this process lacks what a connection needs, and for at
+//! most [`THEIRS_NS`] while the peer prefers a connection of its own.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use std::io;
 
-use super::super::limits::{ATTEMPTS, LOST_MS, THEIRS_NS};
+use super::super::limits::{ATTEMPTS, LACK_NS, LOST_MS, THEIRS_NS};
 use crate::nal::wire::PeerEnd;
 use sys::tcp::Unanswered;
 
@@ -24,6 +25,8 @@ pub(super) enum ConnectionEnd {
     Unanswered(Unanswered),
     /// The network took no packet of it.
     Unreachable(io::Error),
+    /// This process or the system lacks what it needs: descriptors, memory or ports.
+    Lack(io::Error),
     /// The peer did what no process of the job does.
     Wrong(String),
 }
@@ -41,6 +44,9 @@ impl ConnectionEnd {
             io::ErrorKind::NetworkUnreachable
             | io::ErrorKind::HostUnreachable
             | io::ErrorKind::NetworkDown => ConnectionEnd::Unreachable(e),
+            // No port is free, or the address of this host is not there.
+            io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => ConnectionEnd::Lack(e),
+            _ if sys::is_lack(&e) => ConnectionEnd::Lack(e),
             // The system has given up what this process did not look at in time.
             io::ErrorKind::TimedOut => ConnectionEnd::Unanswered(Unanswered::Ever),
             _ => ConnectionEnd::Wrong(format!("no connection: {e}")),
@@ -58,6 +64,10 @@ impl ConnectionEnd {
             ),
             ConnectionEnd::Unanswered(since) => format!("its host {since}"),
             ConnectionEnd::Unreachable(e) => format!("no connection: {e}"),
+            ConnectionEnd::Lack(e) => {
+                let cause = format!("no connection for {} s: {e}", LACK_NS / 1_000_000_000);
+                return (PeerEnd::ByLack, cause);
+            }
             ConnectionEnd::Closed(Some(e)) => match sys::socket::fault_of_program(&e) {
                 Some(fault) => {
                     let cause = format!("the connection failed: {e}: the program {fault}");
@@ -86,6 +96,8 @@ struct PeerAttempts {
     made: u32,
     /// Since when none has reached its host, in nanoseconds of the clock.
     unreachable_since: Option<u64>,
+    /// Since when this process lacks what one needs.
+    lacking_since: Option<u64>,
     /// Since when the peer prefers a connection of its own, or seems to.
     refused_since: Option<u64>,
 }
@@ -103,25 +115,41 @@ impl Attempts {
     /// The newest has reached its host.
     pub(super) fn reached(&mut self, peer: u32) {
         if let Some(attempts) = self.0.get_mut(&peer) {
-            attempts.unreachable_since = None;
+            (attempts.unreachable_since, attempts.lacking_since) = (None, None);
         }
     }
 
     /// The newest has not reached the host: the link may be down for a moment. Returns whether
     /// another may follow.
     pub(super) fn unreachable(&mut self, peer: u32, now: u64) -> bool {
-        let attempts = self.0.entry(peer).or_default();
-        attempts.made = attempts.made.saturating_sub(1);
-        let since = *attempts.unreachable_since.get_or_insert(now);
-        now.saturating_sub(since) < u64::from(LOST_MS) * 1_000_000
+        let most = u64::from(LOST_MS) * 1_000_000;
+        self.uncounted(peer, |attempts| &mut attempts.unreachable_since, now, most)
+    }
+
+    /// The newest was not made, as this process lacks what it needs. Returns whether another may
+    /// follow.
+    pub(super) fn lacking(&mut self, peer: u32, now: u64) -> bool {
+        self.uncounted(peer, |attempts| &mut attempts.lacking_since, now, LACK_NS)
     }
 
     /// The peer has ended the newest after both proofs, as where it has begun a connection of its
     /// own. Returns whether another may follow that is not counted.
     pub(super) fn refused(&mut self, peer: u32, now: u64) -> bool {
+        self.uncounted(peer, |attempts| &mut attempts.refused_since, now, THEIRS_NS)
+    }
+
+    /// The newest does not count if `most` nanoseconds have not passed since the first that ended
+    /// so; returns that.
+    fn uncounted(
+        &mut self,
+        peer: u32,
+        since: impl FnOnce(&mut PeerAttempts) -> &mut Option<u64>,
+        now: u64,
+        most: u64,
+    ) -> bool {
         let attempts = self.0.entry(peer).or_default();
-        let since = *attempts.refused_since.get_or_insert(now);
-        let again = now.saturating_sub(since) < THEIRS_NS;
+        let since = *since(attempts).get_or_insert(now);
+        let again = now.saturating_sub(since) < most;
         attempts.made = attempts.made.saturating_sub(u32::from(again));
         again
     }
@@ -156,6 +184,26 @@ mod tests {
         assert!(!attempts.unreachable(7, u64::from(LOST_MS) * NS));
         attempts.reached(7);
         assert!(attempts.unreachable(7, u64::from(LOST_MS) * NS));
+    }
+
+    #[test]
+    fn a_lack_is_waited_out_for_its_time() {
+        // ENOMEM and EMFILE.
+        let lacks = [12, 24].map(io::Error::from_raw_os_error);
+        for e in lacks.into_iter().chain([io::ErrorKind::AddrNotAvailable.into()]) {
+            let end = ConnectionEnd::not_made(e);
+            assert!(matches!(end, ConnectionEnd::Lack(_)), "{end:?}");
+            assert_eq!(end.describe(false, true).0, PeerEnd::ByLack);
+        }
+        let mut attempts = Attempts::default();
+        for now in (0..LACK_NS).step_by(LACK_NS as usize / 100) {
+            attempts.begin(7);
+            assert!(attempts.lacking(7, now) && attempts.may_follow(7), "{now}");
+        }
+        attempts.begin(7);
+        assert!(!attempts.lacking(7, LACK_NS));
+        attempts.reached(7);
+        assert!(attempts.lacking(7, LACK_NS));
     }
 
     #[test]
