@@ -377,6 +377,7 @@ mod tests {
     use super::*;
     use crate::poll::{self, PollEntry};
 
+    #[track_caller]
     fn until(mut done: impl FnMut() -> bool) {
         for _ in 0..10_000 {
             if done() {
@@ -432,6 +433,36 @@ mod tests {
             drop(a);
             until(|| socket::receive(b.as_fd(), &mut buffer, false).is_ok_and(|n| n == 0));
         }
+    }
+
+    /// A host that has taken a connection, but has no room for it at its end, drops what arrives on
+    /// it. What is sent counts as not answered, until there is room.
+    #[test]
+    fn a_connection_without_room_is_not_answered() {
+        let listener = listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0), 2).unwrap();
+        let address = local_address(listener.as_fd()).unwrap();
+        // Each connection takes room, of which three have some, with its first byte only.
+        option(listener.as_fd(), libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, 30).unwrap();
+        let made = || {
+            let made = connect(address.ip(), address).unwrap();
+            poll::wait(&mut [PollEntry::writing(made.as_fd())], None);
+            error(made.as_fd()).unwrap();
+            made
+        };
+        let send = |socket: &OwnedFd| assert_eq!(send_bytes(socket.as_fd(), b"1").unwrap(), 1);
+        let before = [made(), made()];
+        before.iter().for_each(send);
+        let [late, last] = [made(), made()];
+        [&last, &late].into_iter().for_each(send);
+        let unanswered = || unanswered(late.as_fd()).unwrap();
+        until(|| unanswered().is_some_and(|since| since >= Unanswered::Ms(1000)));
+        assert_ne!(unanswered(), Some(Unanswered::Ever));
+        let mut taken = Vec::new();
+        until(|| {
+            taken.extend(accept(listener.as_fd()));
+            taken.len() == 4
+        });
+        until(|| unanswered().is_none());
     }
 
     #[test]

@@ -270,11 +270,13 @@ impl TcpNetwork {
         let lost = |(number, connection): (usize, &Option<Box<Connection>>)| {
             let connection = connection.as_ref().filter(|connection| connection.peer.is_some())?;
             let since = tcp::unanswered(connection.socket.as_fd()).ok()??;
-            (since >= Unanswered::Ms(LOST_MS)).then_some((number, since))
+            let met = matches!(connection.stage, ConnectionStage::Open);
+            let end = || (number, ConnectionEnd::unanswered(since, met));
+            (since >= Unanswered::Ms(LOST_MS)).then(end)
         };
         let lost: Vec<_> = self.connections.iter().enumerate().filter_map(lost).collect();
-        for (number, since) in lost {
-            self.end(here, peers, number, ConnectionEnd::Unanswered(since));
+        for (number, end) in lost {
+            self.end(here, peers, number, end);
         }
     }
 

@@ -53,6 +53,13 @@ impl ConnectionEnd {
         }
     }
 
+    /// The host of the peer does not answer. `met`: the peer has answered on this connection.
+    /// Otherwise its host may have taken the connection without room for it: Linux then drops what
+    /// arrives on it, and the connection counts as one that was not taken.
+    pub(super) fn unanswered(since: Unanswered, met: bool) -> ConnectionEnd {
+        ConnectionEnd::Unanswered(if met { since } else { Unanswered::Ever })
+    }
+
     /// What ended the connection, and in words. `granted`: the peer had granted credits;
     /// `between`: between two frames.
     pub(super) fn describe(self, granted: bool, between: bool) -> (PeerEnd, String) {
@@ -204,6 +211,15 @@ mod tests {
         assert!(!attempts.lacking(7, LACK_NS));
         attempts.reached(7);
         assert!(attempts.lacking(7, LACK_NS));
+    }
+
+    #[test]
+    fn a_host_that_took_a_connection_without_room_counts_as_one_that_never_answered() {
+        let of = |met| match ConnectionEnd::unanswered(Unanswered::Ms(LOST_MS), met) {
+            ConnectionEnd::Unanswered(since) => since,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([of(false), of(true)], [Unanswered::Ever, Unanswered::Ms(LOST_MS)]);
     }
 
     #[test]
