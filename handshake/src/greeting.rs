@@ -5,15 +5,16 @@
 use crate::secret::Nonce;
 
 /// Version of this protocol.
-pub const PROTOCOL: u16 = 1;
+pub const PROTOCOL: u16 = 2;
 
 const MAGIC: [u8; 8] = *b"GASNetHS";
 
 /// Where the bytes end that no protocol version changes.
 pub(crate) const VERSIONS_END: usize = 34;
 
-/// Bytes of a greeting.
-pub(crate) const GREETING: usize = 60;
+/// Bytes of a greeting before its mark, and with it.
+pub(crate) const UNMARKED: usize = 60;
+pub(crate) const GREETING: usize = UNMARKED + 16;
 
 /// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +76,9 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
-    pub(crate) fn encode(&self) -> [u8; GREETING] {
-        let mut bytes = [0; GREETING];
+    /// Its bytes before the mark.
+    pub(crate) fn encode(&self) -> [u8; UNMARKED] {
+        let mut bytes = [0; UNMARKED];
         let mut rest = &mut bytes[..];
         put(&mut rest, MAGIC);
         put(&mut rest, self.protocol.to_le_bytes());

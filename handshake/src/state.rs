@@ -5,7 +5,7 @@
 
 use crate::greeting::{
     self, ConnectionPurpose, GREETING, Greeting, HandshakeSide, LibraryVersion, PROTOCOL,
-    VERSIONS_END,
+    UNMARKED, VERSIONS_END,
 };
 use crate::secret::{JobSecret, Nonce};
 use hmac::{Hmac, KeyInit, Mac};
@@ -108,6 +108,8 @@ pub struct Handshake {
     /// Connector: the peer that it wants, if it wants a certain one.
     expected: Option<u64>,
     stage: HandshakeStage,
+    /// The mark of the peer's greeting is right.
+    is_marked: bool,
     /// Greeting and proof of the peer.
     received: SmallBuffer,
     /// Greeting and proof of this side.
@@ -164,7 +166,8 @@ impl Handshake {
         let HandshakeSpec { secret, library, purpose, identity, nonce } = spec;
         let greeting = Greeting { protocol: PROTOCOL, library, side, purpose, identity, nonce };
         let mut own = SmallBuffer::new();
-        own.fill(&greeting.encode(), GREETING);
+        own.fill(&greeting.encode(), UNMARKED);
+        own.fill(&mark(secret, own.known()).finalize().into_bytes(), GREETING);
         Handshake {
             secret: secret.clone(),
             side,
@@ -172,6 +175,7 @@ impl Handshake {
             library,
             expected: None,
             stage: HandshakeStage::Greeting,
+            is_marked: false,
             received: SmallBuffer::new(),
             own,
             sent: 0,
@@ -194,11 +198,12 @@ impl Handshake {
         self.sent = (self.sent + n).min(self.own.length);
     }
 
-    /// The identity that the peer claims, once it has greeted like a process of the job. It is
-    /// proved when [`Handshake::peer`] has it.
+    /// The identity that the peer claims, once a greeting has arrived that a process of the job
+    /// with this identity has made, now or before. It is proved when [`Handshake::peer`] has it.
     pub fn claimed(&self) -> Option<u64> {
         match self.stage {
-            HandshakeStage::Proof(peer) | HandshakeStage::Done(peer) => Some(peer),
+            HandshakeStage::Proof(peer) if self.is_marked => Some(peer),
+            HandshakeStage::Done(peer) => Some(peer),
             _ => None,
         }
     }
@@ -276,6 +281,10 @@ impl Handshake {
             let (ours, theirs) = (self.purpose, theirs.purpose);
             return Err(HandshakeError::Purpose { ours, theirs });
         }
+        // Without the right one, the peer is answered too, so that it learns that the secrets
+        // differ.
+        let (marked, mark_of_peer) = self.received.known().split_at(UNMARKED);
+        self.is_marked = mark(&self.secret, marked).verify_truncated_left(mark_of_peer).is_ok();
         if self.side == HandshakeSide::Acceptor {
             self.prove();
         }
@@ -319,13 +328,20 @@ impl Handshake {
             HandshakeSide::Connector => b"connector",
             HandshakeSide::Acceptor => b"acceptor",
         };
-        let key = self.secret.to_bytes();
-        let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("any length is a key");
-        mac.update(label);
-        mac.update(connector);
-        mac.update(acceptor);
-        mac
+        keyed(&self.secret, &[label, connector, acceptor])
     }
+}
+
+/// The mark of a greeting that begins with these bytes, before it is finished.
+fn mark(secret: &JobSecret, greeting: &[u8]) -> Hmac<Sha256> {
+    keyed(secret, &[b"greeting", greeting])
+}
+
+fn keyed(secret: &JobSecret, parts: &[&[u8]]) -> Hmac<Sha256> {
+    let key = secret.to_bytes();
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("any length is a key");
+    parts.iter().for_each(|part| mac.update(part));
+    mac
 }
 
 #[cfg(test)]

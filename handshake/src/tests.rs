@@ -49,18 +49,35 @@ fn a_claim_comes_before_its_proof() {
     let mut acceptor = Handshake::acceptor(spec(&secret, 2, 2));
     let greeting = connector.to_send().to_vec();
     connector.sent(greeting.len());
-    assert_eq!(acceptor.feed(&greeting[..59]), Ok(59));
+    assert_eq!(acceptor.feed(&greeting[..GREETING - 1]), Ok(GREETING - 1));
     assert_eq!((acceptor.claimed(), acceptor.peer()), (None, None));
-    assert_eq!(acceptor.feed(&greeting[59..]), Ok(1));
+    assert_eq!(acceptor.feed(&greeting[GREETING - 1..]), Ok(1));
     assert_eq!((acceptor.claimed(), acceptor.peer()), (Some(1), None));
     assert_eq!(run(&mut connector, &mut acceptor, 1000), [Ok(()), Ok(())]);
     assert_eq!((acceptor.claimed(), acceptor.peer()), (Some(1), Some(1)));
 }
 
+/// One that does not know the secret claims nothing, but is answered.
+#[test]
+fn a_claim_needs_the_secret() {
+    let (one, two) = (JobSecret::from_bytes([7; 16]), JobSecret::from_bytes([8; 16]));
+    let greeting = Handshake::connector(spec(&one, 1, 1), None).to_send().to_vec();
+    let mut claims_another = greeting.clone();
+    claims_another[44] ^= 1;
+    for (secret, greeting, claimed) in
+        [(&one, &greeting, Some(1)), (&two, &greeting, None), (&one, &claims_another, None)]
+    {
+        let mut acceptor = Handshake::acceptor(spec(secret, 2, 2));
+        assert_eq!(acceptor.feed(greeting), Ok(GREETING));
+        assert_eq!(acceptor.claimed(), claimed);
+        assert_eq!(acceptor.to_send().len(), GREETING + PROOF);
+    }
+}
+
 #[test]
 fn both_sides_learn_each_other_whatever_the_cuts() {
     let secret = JobSecret::from_bytes([7; 16]);
-    for step in [1, 2, 59, 60, 61, 91, 1000] {
+    for step in [1, 2, 59, 60, 61, 75, 76, 77, 91, 107, 1000] {
         let mut connector = Handshake::connector(spec(&secret, 1, 1), Some(2));
         let mut acceptor = Handshake::acceptor(spec(&secret, 2, 2));
         assert!(acceptor.to_send().is_empty());

@@ -9,15 +9,15 @@ pub(super) const FRAME: usize = (256 << 10) + FrameHeader::MOST_BYTES;
 /// Credits of one direction of a connection: frames, and bytes with their lengths.
 pub(super) const WINDOW_FRAMES: u32 = 1024;
 pub(super) const WINDOW_BYTES: u32 = 4 << 20;
-/// Connections that have not greeted yet. One more ends the oldest.
+/// Connections that have not greeted yet as a process of the job does. One more ends the oldest.
 pub(super) const STRANGERS: usize = 64;
 /// How long such a connection may take to greet, and then to prove that it belongs to the job.
 pub(super) const STRANGER_NS: u64 = 5_000_000_000;
 pub(super) const GREETED_NS: u64 = 600_000_000_000;
-/// How long a process connects again to a peer that refuses it, as where the peer has begun a
-/// connection of its own, and how long it waits before each time.
-pub(super) const THEIRS_NS: u64 = 20_000_000_000;
-pub(super) const THEIRS_AGAIN_NS: u64 = 1_000_000_000;
+/// How long a process connects again to a peer that closes what is not open yet, as where it has
+/// begun a connection of its own, and how long it waits before each time.
+pub(super) const CLOSED_NS: u64 = 20_000_000_000;
+pub(super) const CLOSED_AGAIN_NS: u64 = 1_000_000_000;
 /// How long a process waits before it connects again where the network could not be reached, or
 /// the process lacked something.
 pub(super) const AGAIN_NS: u64 = 50_000_000;

@@ -19,7 +19,7 @@ use std::os::fd::AsFd;
 use super::connection::{Connection, ConnectionStage, SendProgress};
 use super::end::{LISTENER, TcpEnd, TcpPeers, identity};
 use super::input::RESERVE;
-use super::limits::{AGAIN_NS, GREETED_NS, LOST_MS, STRANGER_NS, THEIRS_AGAIN_NS};
+use super::limits::{AGAIN_NS, CLOSED_AGAIN_NS, GREETED_NS, LOST_MS, STRANGER_NS};
 use crate::nal::outcome::FrameSink;
 use crate::nal::wire::PeerEnd;
 use incoming::IncomingConnections;
@@ -518,23 +518,18 @@ impl TcpNetwork {
             if self.may_reach_later(here, peer, &why) {
                 return;
             }
+            let now = clock::now_ns();
+            // The peer has a connection of its own, or has lost ours, for which it may have had no
+            // room.
+            let is_closed = matches!(why, ConnectionEnd::Closed(_));
+            if is_closed && self.attempts.closed(peer, now) {
+                return self.connect_later(peer, now.saturating_add(CLOSED_AGAIN_NS));
+            }
             // A host that has never answered may have no room for more connections now.
-            if matches!(
-                why,
-                ConnectionEnd::Closed(_) | ConnectionEnd::Unanswered(Unanswered::Ever)
-            ) {
-                let theirs_stays =
-                    peers.numbering.process(peer).map(identity) < Some(identity(peers.own));
-                let is_refused = theirs_stays && matches!(connection.stage, ConnectionStage::Open);
-                let now = clock::now_ns();
-                // It may as well have lost our connection: then it has none of its own.
-                if is_refused && self.attempts.refused(peer, now) {
-                    return self.connect_later(peer, now.saturating_add(THEIRS_AGAIN_NS));
-                }
-                if self.attempts.may_follow(peer) {
-                    self.links.remove(&peer);
-                    return self.connect_or_fail(here, peers, peer);
-                }
+            let is_untaken = matches!(why, ConnectionEnd::Unanswered(Unanswered::Ever));
+            if (is_closed || is_untaken) && self.attempts.may_follow(peer) {
+                self.links.remove(&peer);
+                return self.connect_or_fail(here, peers, peer);
             }
         }
         let end = why.describe(granted, connection.input.is_between_frames());

@@ -1,8 +1,8 @@
 //! Connections that come in, until they are open.
 //!
 //! Called by [`super`]. Invariants: the listening socket is watched unless connections cannot be
-//! accepted. One that has greeted from the host of the process that it names makes room only for
-//! another one of that process.
+//! accepted. One that has greeted with the mark of the process that it names, from its host, makes
+//! room only for another such one.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -37,7 +37,7 @@ pub(super) fn accept(pause: &mut AcceptPause, here: &TcpEnd, admit: impl FnMut(O
 pub(super) struct IncomingConnections {
     /// Those that may come from anywhere, oldest first.
     pub(super) strangers: Vec<usize>,
-    /// Those that have greeted from the host of the peer that they name, by its number.
+    /// Those that have greeted as the peer that they name does, from its host, by its number.
     pub(super) greeted: BTreeMap<u32, usize>,
     /// The listening socket is not watched meanwhile.
     pub(super) pause: AcceptPause,
@@ -55,8 +55,9 @@ impl IncomingConnections {
         self.strangers.first().copied().filter(|_| self.strangers.len() >= STRANGERS)
     }
 
-    /// One has greeted from the host of this peer, which may compute before it proves that it
-    /// belongs to the job. A peer makes one at a time: an older one makes room, and is returned.
+    /// One has greeted as this peer, which may compute before it proves that it belongs to the
+    /// job. A peer makes one at a time: an older one makes room, and is returned. A stranger makes
+    /// no such greeting without reading the network.
     pub(super) fn note_greeted(&mut self, number: usize, peer: u32) -> Option<usize> {
         self.remove(number);
         self.greeted.insert(peer, number)

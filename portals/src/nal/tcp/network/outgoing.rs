@@ -3,14 +3,14 @@
 //! Owned by [`super::TcpNetwork`]. Invariant: a peer that is not connected is tried at most
 //! [`ATTEMPTS`] times. Attempts do not count for at most [`LOST_MS`] while the network cannot be
 //! reached, for at most [`LACK_NS`] while this process lacks what a connection needs, and for at
-//! most [`THEIRS_NS`] while the peer prefers a connection of its own.
+//! most [`CLOSED_NS`] while the peer closes its connections within the handshake.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use std::io;
 
-use super::super::limits::{ATTEMPTS, LACK_NS, LOST_MS, THEIRS_NS};
+use super::super::limits::{ATTEMPTS, CLOSED_NS, LACK_NS, LOST_MS};
 use crate::nal::wire::PeerEnd;
 use sys::tcp::Unanswered;
 
@@ -105,8 +105,8 @@ struct PeerAttempts {
     unreachable_since: Option<u64>,
     /// Since when this process lacks what one needs.
     lacking_since: Option<u64>,
-    /// Since when the peer prefers a connection of its own, or seems to.
-    refused_since: Option<u64>,
+    /// Since when the peer closes them.
+    closed_since: Option<u64>,
 }
 
 /// Attempts to connect to all peers that are not connected.
@@ -139,10 +139,10 @@ impl Attempts {
         self.uncounted(peer, |attempts| &mut attempts.lacking_since, now, LACK_NS)
     }
 
-    /// The peer has ended the newest after both proofs, as where it has begun a connection of its
+    /// The peer has closed the newest before it was open, as where it has begun a connection of its
     /// own. Returns whether another may follow that is not counted.
-    pub(super) fn refused(&mut self, peer: u32, now: u64) -> bool {
-        self.uncounted(peer, |attempts| &mut attempts.refused_since, now, THEIRS_NS)
+    pub(super) fn closed(&mut self, peer: u32, now: u64) -> bool {
+        self.uncounted(peer, |attempts| &mut attempts.closed_since, now, CLOSED_NS)
     }
 
     /// The newest does not count if `most` nanoseconds have not passed since the first that ended
@@ -175,7 +175,7 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nal::tcp::limits::THEIRS_AGAIN_NS;
+    use crate::nal::tcp::limits::CLOSED_AGAIN_NS;
 
     const NS: u64 = 1_000_000;
 
@@ -235,15 +235,15 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_refuses_is_tried_for_its_time_and_then_counted() {
+    fn a_peer_that_closes_is_tried_for_its_time_and_then_counted() {
         let mut attempts = Attempts::default();
-        for now in (1..1 + THEIRS_NS).step_by(THEIRS_AGAIN_NS as usize) {
+        for now in (1..1 + CLOSED_NS).step_by(CLOSED_AGAIN_NS as usize) {
             attempts.begin(7);
-            assert!(attempts.refused(7, now) && attempts.may_follow(7), "{now}");
+            assert!(attempts.closed(7, now) && attempts.may_follow(7), "{now}");
         }
         for made in 1..=ATTEMPTS {
             attempts.begin(7);
-            assert!(!attempts.refused(7, 1 + THEIRS_NS));
+            assert!(!attempts.closed(7, 1 + CLOSED_NS));
             assert_eq!(attempts.may_follow(7), made < ATTEMPTS, "{made}");
         }
     }

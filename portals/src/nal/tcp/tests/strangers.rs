@@ -42,8 +42,13 @@ fn strangers_are_refused_and_delay_nothing() {
 
 /// A connection from this address that greets as the process with this identity would.
 fn greeted(from: [u8; 4], to: &Process, identity: u64) -> TcpStream {
+    greeted_with(&secret(0), from, to, identity)
+}
+
+/// The same with any secret.
+fn greeted_with(secret: &JobSecret, from: [u8; 4], to: &Process, identity: u64) -> TcpStream {
     let spec = HandshakeSpec {
-        secret: &secret(0),
+        secret,
         library: LibraryVersion::new("test"),
         purpose: ConnectionPurpose::Data,
         identity,
@@ -102,5 +107,52 @@ fn a_connection_that_the_peer_has_lost_is_made_again() {
     }
     drop(strangers);
     events(&[b, a], 2);
+    assert!(a.failed().is_empty() && b.failed().is_empty());
+}
+
+/// One that does not know the secret displaces no process, although it greets from its host and in
+/// its name.
+#[test]
+fn a_stranger_displaces_no_process_of_its_host() {
+    let job = job(&[1, 1]);
+    let [a, b] = &job[..] else { unreachable!() };
+    let (_memories, from) = bound_and_exposed(a, b);
+    a.put(from, (0, 64), b, 7, 0, 0);
+    let mut process = greeted([127, 0, 0, 1], b, identity(a.ni.id()));
+    until(&[b], || process.peek(&mut [0]).is_ok_and(|n| n == 1));
+    let before = b.ni.counters().refused;
+    let none = JobSecret::from_bytes([8; 16]);
+    let mut strangers = Vec::new();
+    for _ in 0..2 * STRANGERS {
+        strangers.push(greeted_with(&none, [127, 0, 0, 1], b, identity(a.ni.id())));
+        until(&[b], || strangers.last().unwrap().peek(&mut [0]).is_ok_and(|n| n == 1));
+    }
+    // They make room for each other.
+    assert!(b.ni.counters().refused - before >= STRANGERS as u64);
+    let mut answer = [0; 1024];
+    while process.read(&mut answer).is_ok_and(|n| n != 0) {}
+    assert_eq!(process.read(&mut answer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    events(&[a, b], 2);
+    assert!(a.failed().is_empty() && b.failed().is_empty());
+}
+
+/// The same if a connection of that peer would not stay.
+#[test]
+fn a_connection_that_would_stay_is_made_again() {
+    let job = job(&[1, 1]);
+    let [a, b] = &job[..] else { unreachable!() };
+    let (_memories, from) = bound_and_exposed(a, b);
+    a.put(from, (0, 64), b, 7, 0, 0);
+    let number = a.ni.number(b.ni.id()).unwrap();
+    let is_meeting = || a.ni.state.peers.nal.is_meeting(number);
+    let mut others = Vec::new();
+    for round in 0..=u64::from(ATTEMPTS) {
+        until(&[a], is_meeting);
+        others.push(greeted([127, 0, 0, 1], b, identity(a.ni.id())));
+        until(&[b], || b.ni.counters().refused == 2 * round + 1);
+        until(&[a], || !is_meeting());
+    }
+    drop(others);
+    events(&[a, b], 2);
     assert!(a.failed().is_empty() && b.failed().is_empty());
 }
