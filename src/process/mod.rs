@@ -43,7 +43,7 @@ use crate::trace::NetworkLine;
 use core::fmt::Write;
 use std::sync::OnceLock;
 
-/// What a job says about this rank. Everything is async-signal-safe.
+/// What a job says about this rank. Everything but the flush is async-signal-safe.
 pub trait JobReport: Sync {
     /// Writes what the threads of this rank wait for.
     fn write_activity(&self, line: &mut MessageLine);
@@ -52,7 +52,8 @@ pub trait JobReport: Sync {
     /// Passes each line of the network's counters.
     fn count_network(&self, line: NetworkLine<'_>);
 
-    /// Waits until the network keeps no message, for a moment at most.
+    /// Waits until the network keeps no message, for a moment at most. It may allocate and wait for
+    /// locks.
     fn flush_network(&self);
 }
 

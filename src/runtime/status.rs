@@ -2,7 +2,8 @@
 //! SIGUSR1, and its statistics.
 //!
 //! Called by signal handlers and the exit, through [`crate::process`]. Invariant: everything here
-//! is async-signal-safe.
+//! is async-signal-safe, but for the flush of the network. That sends and receives, and so may
+//! allocate and wait for locks: [`crate::process::exit`] says what bounds it.
 
 use super::job::GasnetJob;
 use super::threads::ThreadSlot;

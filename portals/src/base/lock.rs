@@ -34,6 +34,18 @@ impl<T> SpinLock<T> {
         SpinGuard { lock: self }
     }
 
+    /// Waits for the lock, but not without end for a thread that this one has interrupted.
+    pub(crate) fn lock_unless_stuck(&self) -> Option<SpinGuard<'_, T>> {
+        const ROUNDS: u32 = 2000;
+        for round in 0..ROUNDS {
+            if let Some(guard) = self.try_lock() {
+                return Some(guard);
+            }
+            sys::thread::relax(round);
+        }
+        None
+    }
+
     /// Takes the lock unless another thread holds it.
     pub(crate) fn try_lock(&self) -> Option<SpinGuard<'_, T>> {
         // Acquire as in `lock`.

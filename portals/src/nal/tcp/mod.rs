@@ -84,6 +84,8 @@ impl fmt::Debug for TcpSpec {
 pub struct TcpWire {
     end: TcpEnd,
     peers: OnceLock<TcpPeers>,
+    /// An exit sends and receives in a signal handler, which may have interrupted the thread that
+    /// has this lock.
     network: SpinLock<TcpNetwork>,
 }
 
@@ -154,13 +156,15 @@ impl Wire for TcpWire {
         follows: bool,
     ) -> FrameSent {
         let Some(peers) = self.peers.get() else { return FrameSent::Full };
+        let Some(mut network) = self.network.lock_unless_stuck() else { return FrameSent::Full };
         // SAFETY: the same contract.
-        unsafe { self.network.lock().send(&self.end, peers, peer, (header, payload), follows) }
+        unsafe { network.send(&self.end, peers, peer, (header, payload), follows) }
     }
 
     fn receive(&self, _lane: usize, max: usize, sink: &mut dyn FrameSink) -> bool {
         let Some(peers) = self.peers.get() else { return false };
-        self.network.lock().receive(&self.end, peers, max, sink)
+        let Some(mut network) = self.network.try_lock() else { return false };
+        network.receive(&self.end, peers, max, sink)
     }
 
     fn peer_state(&self, peer: u32) -> PeerState {

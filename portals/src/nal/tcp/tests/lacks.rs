@@ -1,4 +1,4 @@
-//! What a process lacks to connect, or to be connected to.
+//! What a process lacks to connect, and the lock of its connections.
 
 use super::*;
 
@@ -29,4 +29,30 @@ fn a_lack_of_ports_ends_no_connection() {
     events(&[a, b], 3);
     events(&[b, a], 3);
     assert!(a.failed().is_empty() && b.failed().is_empty());
+}
+
+/// A process that ends sends and receives in a signal handler, which may have interrupted the
+/// thread that has the lock.
+#[test]
+fn nothing_that_an_exit_calls_waits_for_the_lock() {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let spec = TcpSpec {
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            ports: 0..=0,
+            secret: secret(0),
+            library: LibraryVersion::new("test"),
+            on_failure: Box::new(|_| {}),
+            on_lack: |_| {},
+        };
+        let wire = TcpWire::open(spec).unwrap();
+        let numbering = HostNumbering::new(0, &[1, 1]).unwrap();
+        assert!(wire.connect(id(0, 0), &numbering, wire.address().repeat(2).into()));
+        let _network = wire.network.lock();
+        // SAFETY: no pieces.
+        let sent = unsafe { wire.send(1, &[0; 8], &[], false) };
+        done.send((sent, wire.receive(0, 1, &mut |_: u32, _: &[u8]| {}))).unwrap();
+    });
+    let found = is_done.recv_timeout(Duration::from_secs(30)).expect("it waits");
+    assert_eq!(found, (FrameSent::Full, false));
 }
