@@ -52,8 +52,8 @@ pub trait JobReport: Sync {
     /// Passes each line of the network's counters.
     fn count_network(&self, line: NetworkLine<'_>);
 
-    /// Waits until the network keeps no message, for a moment at most. It may allocate and wait for
-    /// locks.
+    /// Waits until the network keeps no message, for a moment at most. It may allocate and wait
+    /// for locks.
     fn flush_network(&self);
 }
 

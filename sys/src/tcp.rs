@@ -435,8 +435,8 @@ mod tests {
         }
     }
 
-    /// A host that has taken a connection, but has no room for it at its end, drops what arrives on
-    /// it. What is sent counts as not answered, until there is room.
+    /// A host that has taken a connection, but has no room for it at its end, drops what arrives
+    /// on it. What is sent counts as not answered, until there is room.
     #[test]
     fn a_connection_without_room_is_not_answered() {
         let listener = listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0), 2).unwrap();

@@ -139,8 +139,8 @@ impl Attempts {
         self.uncounted(peer, |attempts| &mut attempts.lacking_since, now, LACK_NS)
     }
 
-    /// The peer has closed the newest before it was open, as where it has begun a connection of its
-    /// own. Returns whether another may follow that is not counted.
+    /// The peer has closed the newest before it was open, as where it has begun a connection of
+    /// its own. Returns whether another may follow that is not counted.
     pub(super) fn closed(&mut self, peer: u32, now: u64) -> bool {
         self.uncounted(peer, |attempts| &mut attempts.closed_since, now, CLOSED_NS)
     }
