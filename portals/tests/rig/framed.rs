@@ -6,10 +6,10 @@
 //! accepted is delivered exactly once.
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portals3::nal::{FrameSent, FrameSink, Nal, Route, gathered};
+use portals3::nal::{FrameSent, FrameSink, FrameWatch, Nal, Route, gathered};
 use portals3::{FrameTag, MdIovec, NetworkInterface, NiLimits, PtlError, Size};
 use sys::memory::Mapping;
 
@@ -38,7 +38,7 @@ struct FramedNetworkShared {
     size: u32,
     state: Mutex<FramedNetworkState>,
     /// Frames in flight, by receiver.
-    waiting: Box<[AtomicUsize]>,
+    waiting: Box<[AtomicU32]>,
 }
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl FramedNetwork {
             lot: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             flights: (0..size).map(|_| Vec::new()).collect(),
         };
-        let waiting = (0..size).map(|_| AtomicUsize::new(0)).collect();
+        let waiting = (0..size).map(|_| AtomicU32::new(0)).collect();
         FramedNetwork {
             shared: Arc::new(FramedNetworkShared { size, state: Mutex::new(state), waiting }),
         }
@@ -183,8 +183,8 @@ unsafe impl Nal for Port {
         FrameSent::Sent
     }
 
-    fn has_frames(&self) -> bool {
-        self.shared.waiting[self.index as usize].load(Ordering::Relaxed) != 0
+    fn frame_watch(&self) -> FrameWatch<'_> {
+        FrameWatch { arrived: &self.shared.waiting[self.index as usize], countdown: None }
     }
 
     fn receive(&self, lane: usize, max: usize, sink: &mut dyn FrameSink) {
