@@ -61,7 +61,7 @@ impl OfiNetwork {
                 continue;
             }
             // The provider says what becomes of a greeting.
-            let keep = peer.is_open;
+            let keep = peer.next != 0;
             // SAFETY: no pieces.
             match unsafe { self.send_to(here, peers, number, keep, &[], &[]) } {
                 Ok(()) => {}

@@ -297,6 +297,24 @@ fn a_peer_that_never_answers_is_known() {
     assert_eq!(a.wire.silent_peer(0), None);
 }
 
+/// Also if the peer's greeting has arrived before: the provider reports what becomes of it.
+#[test]
+fn a_greeting_is_never_injected() {
+    let Some([mut a, mut b]) = pair() else { return };
+    send_first(&mut a, &mut b, 1, false);
+    // As if the greeting had failed, and were due now.
+    let mut network = a.wire.lanes[0].network.lock();
+    let peer = network.peers.get_mut(&1).unwrap();
+    (peer.next, peer.sent) = (1, 0);
+    assert!(peer.greet_again(0) && peer.is_open);
+    peer.greet_at = 0;
+    network.owed.push(1);
+    let before = network.leaving;
+    network.pay(&a.wire.end, a.wire.peers.get().unwrap());
+    assert_eq!((network.leaving, network.peers[&1].next), (before + 1, 1));
+    assert!(!network.peers[&1].is_kept);
+}
+
 /// What was sent arrives although the sender makes no call after it has flushed.
 #[test]
 fn a_flush_waits_until_all_has_left() {
