@@ -4,6 +4,9 @@
 //! leave it readable when nothing is complete (`net` of libfabric 1.17): a process that sleeps on
 //! it wakes at once. After several such looks in a row the process rests between looks, and does
 //! not ask the descriptor. Its rests grow with the time since something was complete.
+//!
+//! Invariant: a process sleeps on the descriptor only after a look at which the descriptor was
+//! asked ([`QueueSignal::descriptor`]): then the provider has armed it.
 
 use std::os::fd::RawFd;
 use sys::clock;
@@ -44,12 +47,13 @@ impl QueueSignal {
     }
 
     fn longest_sleep(&mut self, now: u64) -> u64 {
+        let is_armed = self.descriptor().is_some();
         let mut entry = self.descriptor.map(|number| [PollEntry::reading_number(number)]);
         if let Some(entry) = &mut entry {
             poll::wait(entry, Some(0));
             if !entry[0].happened() {
                 self.looks = 0;
-                return u64::MAX;
+                return if is_armed { u64::MAX } else { 0 };
             }
         }
         if self.looks == 0 {
@@ -93,7 +97,9 @@ mod tests {
         (0..LOOKS).for_each(|_| _ = signal.longest_sleep(7));
         assert_eq!(signal.descriptor(), None);
         bell.silence();
-        assert_eq!((signal.longest_sleep(8), signal.descriptor()), (u64::MAX, number));
+        // The provider has not armed it in this look.
+        assert_eq!((signal.longest_sleep(8), signal.descriptor()), (0, number));
+        assert_eq!((signal.longest_sleep(9), signal.descriptor()), (u64::MAX, number));
     }
 
     #[test]
