@@ -124,6 +124,8 @@ pub enum PeerEnd {
     Closed,
     /// The network, or something else that the peer did.
     Lost,
+    /// The network has lost a frame, and carries others.
+    Dropped,
     /// This program: it named memory that is not mapped, or closed a descriptor of the wire.
     ByProgram,
     /// This process or the system lacked what a connection needs, such as descriptors or ports.

@@ -206,6 +206,10 @@ impl RemoteRanks {
                 "Check the network between the hosts, and what is printed of that rank."
             }
             PeerEnd::ByLack => LACK_REMEDY,
+            PeerEnd::Dropped => {
+                "Look for what resets connections or drops packets between the hosts (firewalls, \
+                 the fabric), or set GASNET_NETWORK=TCP."
+            }
             PeerEnd::ByProgram => {
                 "Leave the descriptors of the library open, and the memory of operations mapped \
                  until they are synced."

@@ -1,7 +1,8 @@
 //! The bounds of the wire: frames, credits, buffers.
 //!
 //! Used by all files of this folder. Invariant: a peer never sends more than this side has
-//! buffers for.
+//! buffers for, but for asks and answers ([`super::loss`]). If it sends many of these while this
+//! process makes no calls, some may wait in the provider.
 
 use crate::types::Size;
 
@@ -37,10 +38,18 @@ pub(super) const REMOTE_PIECES: usize = 16;
 /// How long a peer that was never reached is greeted, and how long after one greeting the next.
 pub(super) const UNREACHABLE_NS: u64 = 3_000_000_000;
 pub(super) const AGAIN_NS: u64 = 50_000_000;
+/// How often peers are asked whether frames are lost, and how many looks read the clock once.
+pub(super) const CHECK_NS: u64 = 1_000_000_000;
+pub(super) const LOOKS_PER_CLOCK: u32 = 256;
+/// Answered asks after which a frame that is missing is lost, and most asks that nothing follows.
+pub(super) const ASKS_OF_A_LOSS: u32 = 3;
+pub(super) const MOST_UNANSWERED: u32 = 3;
+/// How far the number of a frame may be ahead of the expected one.
+pub(super) const MOST_AHEAD: u64 = 4 * WINDOW;
 /// Longest sleep while frames are leaving.
 pub(super) const SHORT_SLEEP_NS: u64 = 1_000_000;
 /// Bytes of a frame, from its beginning, that its seal covers.
 pub(super) const SEALED: usize = 256;
 
 // The number of a frame has 16 bits in its lead.
-const _: () = assert!(WINDOW as usize + BUFFERS_MORE < 1 << 15);
+const _: () = assert!(MOST_AHEAD < 1 << 15);

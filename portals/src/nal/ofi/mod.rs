@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `network`, `sending`, `receiving`, `peer`, `batch` | the peers: frames in order, credits |
 //! | `remote`, `flights` | puts and gets in the memory of peers: which are under way |
+//! | `loss` | which frames were lost, though the provider reports nothing |
 //! | `seal` | sender, number, credits and seal of a frame |
 //! | `provider` | the choice of a provider |
 //! | `domain`, `endpoint`, `slot`, `region`, `memory`, `opening`, `object`, `library` | all calls of libfabric |
@@ -17,7 +18,8 @@
 //!
 //! A frame is one tagged message, or shares one with others (`batch`). There is a buffer for it
 //! before its sender may send it. The buffer is posted, unless the provider's receive queue is
-//! full. Then it follows as others complete, and messages may wait in the provider meanwhile.
+//! full. Then it follows as others complete, and messages may wait in the provider meanwhile. What
+//! `loss` sends may wait there too.
 //!
 //! The seal of a frame proves that a process of the job has sent it, to this one, and that it has
 //! not arrived before. It covers the first 256 bytes, and all of a message of several frames: what
@@ -39,6 +41,7 @@ mod flights;
 mod headers;
 mod library;
 mod limits;
+mod loss;
 mod memory;
 mod network;
 mod object;

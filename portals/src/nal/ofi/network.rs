@@ -21,6 +21,7 @@ use super::endpoint::{NAME_BYTES, OfiBuffer, OfiCompletion, OfiEndpoint};
 use super::flights::RemoteFlights;
 use super::library::OfiError;
 use super::limits::*;
+use super::loss::{ASK, LossClock};
 use super::peer::OfiPeer;
 use super::seal::OfiTagMode;
 use super::slot::NotBegun;
@@ -69,6 +70,11 @@ pub(super) struct OfiEnd {
 }
 
 impl OfiEnd {
+    /// Whether a message of this length has frames of data.
+    pub(super) fn is_data(&self, length: usize) -> bool {
+        length > self.mode.lead_bytes() + ASK.len()
+    }
+
     pub(super) fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -93,6 +99,7 @@ pub(super) struct OfiNetwork {
     pub(super) batched: Vec<u32>,
     /// What was read from the provider and not yet looked at.
     pub(super) completions: VecDeque<OfiCompletion>,
+    pub(super) loss_clock: LossClock,
 }
 
 impl OfiNetwork {
@@ -112,6 +119,7 @@ impl OfiNetwork {
             owed: Vec::new(),
             batched: Vec::new(),
             completions: VecDeque::new(),
+            loss_clock: LossClock::default(),
         })
     }
 
@@ -122,6 +130,7 @@ impl OfiNetwork {
 
     /// As [`crate::nal::wire::Wire::longest_sleep_ns`].
     pub(super) fn longest_sleep_ns(&mut self) -> u64 {
+        self.loss_clock.sleeps();
         if !self.completions.is_empty() {
             return 0;
         }
@@ -167,17 +176,31 @@ impl OfiNetwork {
         error: i32,
         cause: &str,
     ) {
+        let end = if CLOSED.contains(&error) { PeerEnd::Closed } else { PeerEnd::Lost };
+        self.fail_by(here, peers, number, end, cause);
+    }
+
+    /// The same, by this end.
+    #[cold]
+    pub(super) fn fail_by(
+        &mut self,
+        here: &OfiEnd,
+        peers: &OfiPeers,
+        number: u32,
+        end: PeerEnd,
+        cause: &str,
+    ) {
         let Some(peer) = self.peers.get_mut(&number) else { return };
         if mem::replace(&mut peer.has_failed, true) {
             return;
         }
         let early = mem::take(&mut peer.early);
-        self.unposted.extend(early.into_values().map(|(buffer, _)| buffer));
+        self.unposted.extend(early.into_values().filter_map(|(buffer, _)| buffer));
         self.free.extend(peer.batch.take().map(|batch| batch.into_parts().0));
         here.failures.add(number, || PeerFailure {
             process: peers.numbering.process(number).unwrap_or(PtlProcessId::ANY),
             address: self.endpoint.shown(&peers.names[peer.position as usize]),
-            end: if CLOSED.contains(&error) { PeerEnd::Closed } else { PeerEnd::Lost },
+            end,
             cause: String::from(cause),
         });
     }

@@ -8,6 +8,7 @@ use alloc::collections::BTreeMap;
 use super::batch::FrameBatch;
 use super::endpoint::OfiBuffer;
 use super::limits::{AGAIN_NS, FIRST_WINDOW, SENDS_PER_PEER, UNREACHABLE_NS, WINDOW};
+use super::loss::{ASK, LossWatch};
 use super::seal::{FrameCount, SealedLead};
 use super::slot::OfiAddress;
 
@@ -46,8 +47,9 @@ pub(super) struct OfiPeer {
     pub(super) window: u64,
     /// Frames to it that wait for more.
     pub(super) batch: Option<FrameBatch>,
-    /// Frames that have arrived before the expected one.
-    pub(super) early: BTreeMap<u64, (OfiBuffer, ArrivedFrame)>,
+    /// Frames that have arrived before the expected one; those of data in their buffers.
+    pub(super) early: BTreeMap<u64, (Option<OfiBuffer>, ArrivedFrame)>,
+    pub(super) losses: LossWatch,
 }
 
 /// A frame that has arrived, whose seal is right.
@@ -57,6 +59,17 @@ pub(super) struct ArrivedFrame {
     pub(super) number: u64,
     pub(super) lead: SealedLead,
     pub(super) length: usize,
+}
+
+impl ArrivedFrame {
+    /// Its sender wants an answer.
+    pub(super) fn is_ask(&self) -> bool {
+        self.length == ASK.len()
+    }
+
+    pub(super) fn has_data(&self) -> bool {
+        self.length > ASK.len()
+    }
 }
 
 impl OfiPeer {
@@ -83,6 +96,7 @@ impl OfiPeer {
             window: FIRST_WINDOW,
             batch: None,
             early: BTreeMap::new(),
+            losses: LossWatch::default(),
         }
     }
 
@@ -153,7 +167,7 @@ impl OfiPeer {
             return Err("it sent a frame before its greeting");
         }
         self.is_open |= is_greeting;
-        if frame.length == 0 {
+        if !frame.has_data() {
             return Ok(false);
         }
         if self.received >= self.granted_to {

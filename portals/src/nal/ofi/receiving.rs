@@ -1,20 +1,25 @@
-//! What arrives from the peers of a lane: frames, in order, and the ends of operations.
+//! What arrives from the peers of a lane: frames, in order, and the ends of operations; and what
+//! does not arrive ([`super::loss`]).
 //!
 //! The part of [`super::network`] that reads completions, under the same lock. Invariants: the
 //! frames of a peer are passed on in the order of their numbers, each once. What no process of the
 //! job has sent is refused.
 
 use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::mem;
 
 use super::batch;
 use super::endpoint::{OfiBuffer, OfiCompletion};
 use super::flights::RemoteFlight;
 use super::limits::*;
+use super::loss::{ASK, LossCheck};
 use super::network::{OfiEnd, OfiNetwork, OfiPeers};
-use super::peer::ArrivedFrame;
+use super::peer::{ArrivedFrame, OfiPeer};
 use super::seal::{FrameCount, SealedFrame, nearest};
+use super::slot::NotBegun;
 use crate::nal::outcome::FrameSink;
+use crate::nal::wire::PeerEnd;
 
 impl OfiNetwork {
     /// As [`crate::nal::wire::Wire::receive`].
@@ -41,8 +46,10 @@ impl OfiNetwork {
         }
         // Those of a message leave together, so some may be left.
         self.completions = completions;
-        if let Err(e) = more {
-            self.fail_all(here, peers, &e);
+        match more {
+            Ok(false) => self.check_losses(here, peers),
+            Ok(true) => {}
+            Err(e) => self.fail_all(here, peers, &e),
         }
         if !self.unposted.is_empty() {
             self.post(here, peers);
@@ -118,7 +125,7 @@ impl OfiNetwork {
         let peer = self.peers.get(&from);
         let expected = peer.map_or(0, |peer| peer.expected);
         let number = nearest(expected, lead.number)?;
-        let is_next = number.checked_sub(expected)? < WINDOW + BUFFERS_MORE as u64;
+        let is_next = number.checked_sub(expected)? < MOST_AHEAD;
         let is_new = !peer.is_some_and(|peer| peer.early.contains_key(&number));
         let count = FrameCount { target: peers.own, number };
         (is_next && is_new && opened.is_sealed(&here.key, count)).then_some(ArrivedFrame {
@@ -147,25 +154,36 @@ impl OfiNetwork {
             self.unposted.push(buffer);
             return 0;
         }
+        peer.losses.arrived();
+        if frame.is_ask() && !peer.owes {
+            peer.owes = true;
+            self.owed.push(from);
+        }
         if frame.number != peer.expected {
+            let mut buffer = Some(buffer);
+            if !frame.has_data() {
+                self.unposted.extend(buffer.take());
+            }
             peer.early.insert(frame.number, (buffer, frame));
             return 0;
         }
         let mut passed = 0;
-        let mut next = Some((buffer, frame));
+        let mut next = Some((Some(buffer), frame));
         while let Some((buffer, frame)) = next {
             let Some(peer) = self.peers.get_mut(&from) else { return passed };
             let mut taken = peer.take(&frame);
-            if taken == Ok(true) {
+            if taken == Ok(true)
+                && let Some(buffer) = &buffer
+            {
                 let start = here.mode.lead_bytes();
-                let bytes = &self.endpoint.bytes(&buffer)[start..][..frame.length];
+                let bytes = &self.endpoint.bytes(buffer)[start..][..frame.length];
                 let whole = batch::each_frame(bytes, |frame| {
                     sink.frame(from, frame);
                     passed += 1;
                 });
                 taken = whole.and(taken);
             }
-            self.unposted.push(buffer);
+            self.unposted.extend(buffer);
             match taken {
                 Err(why) => {
                     self.fail(here, peers, from, 0, why);
@@ -186,5 +204,47 @@ impl OfiNetwork {
             next = peer.early.remove(&peer.expected);
         }
         passed
+    }
+
+    /// Looks for frames that are lost, if it is time. Called when all that has arrived was taken.
+    pub(super) fn check_losses(&mut self, here: &OfiEnd, peers: &OfiPeers) {
+        if !self.loss_clock.is_due() {
+            return;
+        }
+        let check = |(&number, peer): (&u32, &mut OfiPeer)| {
+            let missing = (!peer.early.is_empty()).then_some(peer.expected);
+            let is_checked = peer.is_open && peer.next != 0 && !peer.has_failed;
+            let found = is_checked.then(|| peer.losses.check(peer.sent, missing))?;
+            (found != LossCheck::Nothing).then_some((number, found))
+        };
+        for (number, found) in self.peers.iter_mut().filter_map(check).collect::<Vec<_>>() {
+            match found {
+                LossCheck::Lost => self.lose(here, peers, number),
+                _ => self.ask(here, peers, number),
+            }
+        }
+    }
+
+    fn ask(&mut self, here: &OfiEnd, peers: &OfiPeers, number: u32) {
+        // SAFETY: no pieces.
+        match unsafe { self.send_to(here, peers, number, true, &ASK, &[]) } {
+            Ok(()) => {
+                if let Some(peer) = self.peers.get_mut(&number) {
+                    peer.losses.has_asked(peer.sent);
+                }
+            }
+            // The next check asks.
+            Err(NotBegun::Full) => {}
+            Err(NotBegun::Failed(e)) => {
+                self.fail(here, peers, number, e.number, &e.to_string());
+            }
+        }
+    }
+
+    #[cold]
+    fn lose(&mut self, here: &OfiEnd, peers: &OfiPeers, number: u32) {
+        let cause = "a message of that rank is lost in the network or its libfabric provider, and \
+                     later ones arrive";
+        self.fail_by(here, peers, number, PeerEnd::Dropped, cause);
     }
 }

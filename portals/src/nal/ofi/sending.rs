@@ -94,7 +94,7 @@ impl OfiNetwork {
     ///
     /// # Safety
     /// The pieces are readable.
-    unsafe fn send_to(
+    pub(super) unsafe fn send_to(
         &mut self,
         here: &OfiEnd,
         peers: &OfiPeers,
@@ -128,7 +128,7 @@ impl OfiNetwork {
         unsafe { nal::gather(&mut message[before..], header, payload) };
         let with = seal::close(&here.key, here.mode, lead, count, message);
         self.endpoint.inject(peer.to, message, with)?;
-        peer.has_sent(length != before, true);
+        peer.has_sent(here.is_data(length), true);
         Ok(())
     }
 
@@ -154,7 +154,7 @@ impl OfiNetwork {
         self.targets[at] = number;
         peer.leaving += 1;
         self.leaving += 1;
-        peer.has_sent(length != here.mode.lead_bytes(), false);
+        peer.has_sent(here.is_data(length), false);
         Ok(())
     }
 

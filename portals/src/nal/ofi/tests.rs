@@ -281,6 +281,97 @@ fn a_dead_peer_is_reported_once() {
     assert_eq!(failures[0].end, PeerEnd::Closed, "{}", failures[0]);
 }
 
+/// A look that asks a peer, if it is time only by this process's clock.
+fn check(process: &mut Process) {
+    process.wire.lanes[0].network.lock().loss_clock.check_now();
+    poll(process);
+}
+
+/// The number of the next frame to the peer.
+fn next(process: &Process) -> u64 {
+    process.wire.lanes[0].network.lock().peers[&1].next
+}
+
+/// The provider has kept it, and its connection broke before it left.
+fn lose_a_frame(process: &Process) {
+    let mut network = process.wire.lanes[0].network.lock();
+    let peer = network.peers.get_mut(&1).unwrap();
+    peer.has_sent(true, true);
+}
+
+/// Also if no frame follows it, and if both lose one at the same time.
+#[test]
+fn a_lost_frame_is_noticed() {
+    for both in [false, true] {
+        let Some([mut a, mut b]) = pair() else { return };
+        send_first(&mut a, &mut b, 1, false);
+        lose_a_frame(&a);
+        if both {
+            lose_a_frame(&b);
+        }
+        // Its sender makes no calls.
+        (0..100).for_each(|_| check(&mut b));
+        assert!(b.failures.lock().unwrap().is_empty());
+        until(|| {
+            check(&mut a);
+            check(&mut b);
+            [&a, &b].iter().any(|one| one.wire.peer_state(1) == PeerState::Dead)
+        });
+        let failures = [a, b].map(|one| one.failures.lock().unwrap().clone());
+        assert!(both || failures[0].is_empty(), "the receiver notices it");
+        let all = failures.concat();
+        assert_eq!((all.len(), all[0].end), (1, PeerEnd::Dropped), "{}", all[0]);
+    }
+}
+
+/// This provider moves a long frame only while its sender makes calls, and a short one at once.
+#[test]
+fn a_frame_that_is_overtaken_is_not_lost() {
+    let Some([mut a, mut b]) = pair_of(&["tcp;ofi_rxm"]) else { return };
+    send_first(&mut a, &mut b, 1, false);
+    await_first(&mut b);
+    assert_eq!([send(&a, 2, true), send(&a, 3, false)], [FrameSent::Sent; 2]);
+    let is_overtaken = |b: &Process| !b.wire.lanes[0].network.lock().peers[&1].early.is_empty();
+    until(|| {
+        poll(&mut b);
+        is_overtaken(&b) || b.got.len() == 3
+    });
+    let overtaken = is_overtaken(&b);
+    (0..1000).for_each(|_| check(&mut b));
+    assert_eq!(is_overtaken(&b), overtaken, "its sender makes no calls");
+    until(|| {
+        poll(&mut a);
+        poll(&mut b);
+        b.got.len() == 3
+    });
+    assert_eq!(numbers(&b), [1, 2, 3]);
+    assert!(b.failures.lock().unwrap().is_empty());
+}
+
+/// A process that asks whether frames are lost stops when it knows, or when nothing answers.
+#[test]
+fn asks_end() {
+    let Some([mut a, mut b]) = pair() else { return };
+    send_first(&mut a, &mut b, 1, false);
+    let before = next(&a);
+    (0..100).for_each(|_| check(&mut a));
+    assert_eq!(next(&a) - before, u64::from(MOST_UNANSWERED));
+    let answered = next(&b);
+    until(|| {
+        check(&mut a);
+        check(&mut b);
+        next(&b) != answered
+    });
+    let all = [next(&a), next(&b)];
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(200) {
+        check(&mut a);
+        check(&mut b);
+    }
+    assert!(next(&a) <= all[0] + 1 && next(&b) <= all[1] + 1, "{all:?}");
+    assert!(a.failures.lock().unwrap().is_empty() && b.failures.lock().unwrap().is_empty());
+}
+
 /// A peer is silent until its greeting has arrived.
 #[test]
 fn a_peer_that_never_answers_is_known() {
