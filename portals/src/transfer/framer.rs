@@ -235,7 +235,9 @@ impl Framer {
             return;
         };
         let lane = &mut *guard;
-        lane.looks();
+        if lane.looks() {
+            lane.end_those_of_dead(ni);
+        }
         ni.peers.nal.receive(number, TAKEN_AT_ONCE, &mut FramesFor { framer: self, ni, lane });
         if self.waiting.load(Ordering::Relaxed) != 0 {
             self.pump_all(ni, lane);

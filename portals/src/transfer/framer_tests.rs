@@ -2,15 +2,15 @@
 
 use core::cell::Cell;
 use core::ptr::NonNull;
-use core::sync::atomic::AtomicU32;
-use std::sync::Mutex;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use fuzz::InputReader;
 
 use crate::NetworkInterface;
 use crate::message::OpKind;
 use crate::nal::frame::{FrameHeader, FrameRole};
-use crate::nal::{FrameSent, FrameSink, FrameWatch, Nal, Route, gathered};
+use crate::nal::{FrameSent, FrameSink, FrameWatch, Nal, PeerState, Route, gathered};
 use crate::types::*;
 
 const ARENA: usize = 1 << 20;
@@ -25,13 +25,19 @@ struct Hostile {
     pages: Box<[u128]>,
     frames: Mutex<Vec<WireFrame>>,
     sent: Mutex<u32>,
+    has_died: Arc<AtomicBool>,
 }
 
 impl Hostile {
     fn new(mut frames: Vec<WireFrame>) -> Hostile {
         frames.reverse();
         let pages = alloc::vec![0_u128; (ARENA + 4096) / 16].into_boxed_slice();
-        Hostile { pages, frames: Mutex::new(frames), sent: Mutex::new(0) }
+        Hostile {
+            pages,
+            frames: Mutex::new(frames),
+            sent: Mutex::new(0),
+            has_died: Arc::default(),
+        }
     }
 }
 
@@ -59,6 +65,10 @@ unsafe impl Nal for Hostile {
     }
     fn route(&self, _peer: u32) -> Route {
         Route::Wire
+    }
+    fn peer_state(&self, _peer: u32) -> PeerState {
+        let has_died = self.has_died.load(Ordering::Relaxed);
+        if has_died { PeerState::Dead } else { PeerState::Alive }
     }
     fn max_frame(&self, _peer: u32, _payload: Size) -> usize {
         MAX
@@ -170,6 +180,42 @@ fn nonsense_from_a_peer_harms_nobody() {
         });
         meet(frames.collect());
     }
+}
+
+/// Its descriptor can be unlinked then.
+#[test]
+fn a_message_whose_sender_dies_within_it_ends() {
+    let mut bytes = Vec::new();
+    FrameHeader { rlength: 64, ..FrameHeader::of(FrameRole::Request) }.encode(&mut bytes);
+    bytes.extend([7; 30]);
+    let network = Hostile::new(alloc::vec![(1, bytes)]);
+    let has_died = network.has_died.clone();
+    let ni = NetworkInterface::with_nal(Box::new(network), Some(LIMITS)).expect("an interface");
+    let eq = ni.eq_alloc(16, None).expect("a queue");
+    let mut memory = [0_u8; 64];
+    let unlink = Unlink::Retain;
+    let me = ni.me_attach(0, PtlProcessId::ANY, 0, !0, unlink, InsPos::After).expect("an entry");
+    let md = MemoryDescriptor {
+        start: memory.as_mut_ptr().cast(),
+        length: 64,
+        threshold: THRESH_INF,
+        max_size: 0,
+        options: md_options::OP_PUT,
+        user_ptr: core::ptr::null_mut(),
+        eq,
+    };
+    // SAFETY: the memory outlives the interface.
+    let md = unsafe { ni.md_attach(me, &md, unlink) }.expect("a descriptor");
+    let next = || {
+        (0..2000).for_each(|_| ni.progress());
+        ni.eq_get(eq).expect("the queue").map(|got| (got.event.kind, got.event.ni_fail))
+    };
+    assert_eq!(next(), Some((PtlEventKind::PutStart, NiFail::Ok)));
+    assert_eq!((next(), ni.md_unlink(md)), (None, Err(PtlError::MdInUse)));
+    has_died.store(true, Ordering::Relaxed);
+    assert_eq!(next(), Some((PtlEventKind::PutEnd, NiFail::Fail)));
+    assert_eq!((next(), ni.md_unlink(md)), (None, Ok(())));
+    drop(ni);
 }
 
 /// An input is frames: a byte with the sender (1:0), one with the length, the bytes.

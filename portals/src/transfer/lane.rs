@@ -12,8 +12,8 @@ use super::exposed::RemoteTransfers;
 use super::framed::FramedTransfer;
 use crate::arena::IOVECS;
 use crate::message::OpKind;
-use crate::nal::FrameSent;
 use crate::nal::frame::{FrameHeader, FrameRole};
+use crate::nal::{FrameSent, PeerState};
 use crate::tables::NiState;
 use crate::types::*;
 
@@ -24,7 +24,7 @@ const SHORT: Size = 1 << 10;
 /// Most messages that wait for more.
 const MOST_WAITING: usize = 64;
 /// Looks for frames that find none, after which no answer is expected any more: a target that
-/// drops a message answers none.
+/// drops a message answers none. Then peers that have sent a part of a message may have died.
 const LOOKS: u32 = 1000;
 
 /// The source of the payload of an outgoing message.
@@ -102,12 +102,25 @@ impl FramerLane {
         }
     }
 
-    /// Notes a look for frames.
-    pub(super) fn looks(&mut self) {
+    /// Notes a look for frames; returns whether many in a row have found none.
+    pub(super) fn looks(&mut self) -> bool {
         self.looks += 1;
-        if self.looks == LOOKS {
+        let are_many = self.looks == LOOKS;
+        if are_many {
             self.looks = 0;
             self.unanswered.clear();
+        }
+        are_many
+    }
+
+    /// Ends the messages of peers that have died: what is missing of them never arrives.
+    #[cold]
+    pub(super) fn end_those_of_dead(&mut self, ni: &NiState) {
+        let is_dead = |(peer, _): &(u32, u32)| ni.peers.state_of(*peer) == PeerState::Dead;
+        for key in self.incoming.keys().copied().filter(is_dead).collect::<Vec<_>>() {
+            if let Some(message) = self.incoming.remove(&key) {
+                ni.transfer_end(message.transfer, false);
+            }
         }
     }
 }
@@ -203,9 +216,9 @@ mod tests {
         let mut lane = FramerLane::default();
         let get = FrameHeader { op: OpKind::Get, ..FrameHeader::of(FrameRole::Request) };
         assert_eq!([get; 5].map(|f| waits(&mut lane, 3, f)).last(), Some(&true));
-        (1..LOOKS).for_each(|_| lane.looks());
+        assert!(!(1..LOOKS).any(|_| lane.looks()));
         assert!(waits(&mut lane, 3, get));
-        lane.looks();
+        assert!(lane.looks());
         assert!(!waits(&mut lane, 3, get));
     }
 }
