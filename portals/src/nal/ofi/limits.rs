@@ -40,7 +40,7 @@ pub(super) const UNREACHABLE_NS: u64 = 3_000_000_000;
 pub(super) const AGAIN_NS: u64 = 50_000_000;
 /// How often peers are asked whether frames are lost, and how many looks read the clock once.
 pub(super) const CHECK_NS: u64 = 1_000_000_000;
-pub(super) const LOOKS_PER_CLOCK: u32 = 256;
+pub(super) const LOOKS_PER_CLOCK: u32 = 16;
 /// Answered asks after which a frame that is missing is lost, and most asks that nothing follows.
 pub(super) const ASKS_OF_A_LOSS: u32 = 3;
 pub(super) const MOST_UNANSWERED: u32 = 3;
