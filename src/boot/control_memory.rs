@@ -344,6 +344,13 @@ impl ControlMemory {
         others.all(|rank| self.waits_of(rank).is_some_and(|waits| waits.has_waited(since, now)))
     }
 
+    /// How long the ranks have had a CPU, in nanoseconds, but for those that the system does not
+    /// show.
+    pub(super) fn cpu_ns(&self) -> u64 {
+        let pids = (0..self.size).filter_map(|rank| self.pid_of(LocalRank(rank)));
+        pids.filter_map(sys::clock::cpu_ns).sum()
+    }
+
     /// Orders the ranks to exit, if it was decided that the job ends; the decision is final then.
     /// Called by the supervisor; without a supervisor, by the rank.
     pub fn order_exit(&self) {

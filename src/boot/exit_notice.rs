@@ -153,6 +153,11 @@ impl ExitNotice {
         self.memory.others_wait(self.local_rank, since, now)
     }
 
+    /// How long the ranks of the host have had a CPU, in nanoseconds.
+    pub fn cpu_ns_of_host(&self) -> u64 {
+        self.memory.cpu_ns()
+    }
+
     /// Whether this process obeys the order word, which is not 0. Async-signal-safe.
     #[cold]
     fn obeys(&self) -> bool {

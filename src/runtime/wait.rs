@@ -156,7 +156,12 @@ impl Ctx {
         if waiting.is_flagged() {
             self.count_waiters();
         }
-        if waiting.plan().then_yield != 0 {
+        self.let_others_run();
+    }
+
+    /// Yields, where [`shares_cpus`], unless a yield takes long.
+    pub fn let_others_run(self) {
+        if self.job.waiting.plan().then_yield != 0 {
             self.yield_cpu(sys::clock::now_ns());
         }
     }
@@ -165,8 +170,9 @@ impl Ctx {
     fn yield_cpu(self, now: u64) {
         sys::thread::yield_now();
         let after = sys::clock::now_ns();
-        let others_wait = || self.job.boot.exit.others_wait(now, after);
-        self.job.waiting.yielded(now, after, others_wait);
+        let exit = &self.job.boot.exit;
+        let all_wait = || exit.others_wait(now, after);
+        self.job.waiting.yielded(now, after, all_wait, || exit.cpu_ns_of_host());
     }
 
     /// Polls until `done`; `what` names the wait in a report. Ends the job if this thread is

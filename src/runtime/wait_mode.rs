@@ -26,7 +26,7 @@ const YIELDS_BETWEEN: u32 = 8;
 const FIRST_FACTOR: u64 = 2;
 const LARGEST_FACTOR: u64 = 20;
 /// Where only ranks of this host computed, this many yields are short once all of them wait. If
-/// fewer were, the next time without yields does not end early.
+/// fewer were, ranks that wait for a CPU may only look as if they computed.
 const YIELDS_OF_JOB: u32 = 64;
 /// The first rounds of a wait only poll, a few microseconds in all; fewer where yields and sleeps
 /// follow. With one round, barriers of 2 ranks in BLOCK took twice as long: each yielded. On an
@@ -76,6 +76,9 @@ pub struct Waiting {
     job_computed: AtomicBool,
     /// Short yields since `no_yields` last ended because all ranks waited.
     yields_of_job: AtomicU32,
+    /// When the last long yield ended, and how long the ranks of this host had had a CPU then.
+    long_yield_at: AtomicU64,
+    cpu_ns: AtomicU64,
     /// Until when `no_yields` counts, and the length of that period.
     no_yields_until: AtomicU64,
     no_yields_for: AtomicU64,
@@ -108,6 +111,8 @@ impl Waiting {
             yields: AtomicU32::new(YIELDS_BETWEEN),
             job_computed: AtomicBool::new(false),
             yields_of_job: AtomicU32::new(YIELDS_OF_JOB),
+            long_yield_at: AtomicU64::new(0),
+            cpu_ns: AtomicU64::new(0),
             no_yields_until: AtomicU64::new(0),
             no_yields_for: AtomicU64::new(0),
             eager: AtomicU32::new(EAGER_ROUNDS),
@@ -239,29 +244,51 @@ impl Waiting {
     }
 
     /// Notes a yield that lasted from `now` to `after`. `others_wait`: whether all other ranks of
-    /// this host wait.
-    pub(super) fn yielded(&self, now: u64, after: u64, others_wait: impl FnOnce() -> bool) {
+    /// this host have waited meanwhile. `cpu_ns`: how long the ranks of this host have had a CPU,
+    /// all together.
+    pub(super) fn yielded(
+        &self,
+        now: u64,
+        after: u64,
+        others_wait: impl FnOnce() -> bool,
+        cpu_ns: impl FnOnce() -> u64,
+    ) {
         let took = after.saturating_sub(now);
         let before = self.yields.load(Ordering::Relaxed);
+        let of_job = self.yields_of_job.load(Ordering::Relaxed);
         if took <= self.long_yield() {
             self.yields.store(before.saturating_add(1), Ordering::Relaxed);
-            let of_job = self.yields_of_job.load(Ordering::Relaxed);
             self.yields_of_job.store(of_job.saturating_add(1), Ordering::Relaxed);
             return;
         }
         self.yields.store(0, Ordering::Relaxed);
+        let cpu_ns = cpu_ns();
+        let had = cpu_ns.saturating_sub(self.cpu_ns.swap(cpu_ns, Ordering::Relaxed));
+        let since = after.saturating_sub(self.long_yield_at.swap(after, Ordering::Relaxed));
         if before < YIELDS_BETWEEN {
-            let last = self.no_yields_for.load(Ordering::Relaxed);
-            let again = now < self.no_yields_until.load(Ordering::Relaxed) + last;
-            let (least, most) = (FIRST_FACTOR * took, LARGEST_FACTOR * took);
-            let this = if again { (2 * last).clamp(least, most) } else { least };
-            self.no_yields_for.store(this, Ordering::Relaxed);
-            self.no_yields_until.store(after + this, Ordering::Relaxed);
-            let by_job =
-                self.yields_of_job.load(Ordering::Relaxed) >= YIELDS_OF_JOB && !others_wait();
-            self.job_computed.store(by_job, Ordering::Relaxed);
-            self.no_yields.store(true, Ordering::Relaxed);
+            // Another program would have had a CPU for a part of the yield. What another thread
+            // has found meanwhile has the same cause.
+            let by_others = since.saturating_mul(self.cpus as u64).saturating_sub(had);
+            let had_all = match since >= took {
+                true => by_others < took / 8,
+                false => self.job_computed.load(Ordering::Relaxed),
+            };
+            let by_job = had_all || of_job >= YIELDS_OF_JOB && !others_wait();
+            self.stop_yields(now, after, by_job);
         }
+    }
+
+    /// No thread yields for a while. `by_job`: ranks of this host computed.
+    fn stop_yields(&self, now: u64, after: u64, by_job: bool) {
+        let took = after.saturating_sub(now);
+        let last = self.no_yields_for.load(Ordering::Relaxed);
+        let again = !by_job && now < self.no_yields_until.load(Ordering::Relaxed) + last;
+        let (least, most) = (FIRST_FACTOR * took, LARGEST_FACTOR * took);
+        let this = if again { (2 * last).clamp(least, most) } else { least };
+        self.no_yields_for.store(this, Ordering::Relaxed);
+        self.no_yields_until.store(after + this, Ordering::Relaxed);
+        self.job_computed.store(by_job, Ordering::Relaxed);
+        self.no_yields.store(true, Ordering::Relaxed);
     }
 }
 
@@ -276,7 +303,7 @@ mod tests {
     /// Yields as long as where a thread computes.
     fn yield_long(w: &Waiting) {
         for _ in 0..2 {
-            w.yielded(0, w.long_yield() + 1, || true);
+            w.yielded(0, w.long_yield() + 1, || true, || 0);
         }
     }
 
@@ -285,14 +312,14 @@ mod tests {
         let w = Waiting::new(None, 3, 2);
         let long = w.long_yield() + 1;
         for _ in 0..10 {
-            w.yielded(0, long, || true);
-            (0..YIELDS_BETWEEN).for_each(|_| w.yielded(0, long - 1, || true));
+            w.yielded(0, long, || true, || 0);
+            (0..YIELDS_BETWEEN).for_each(|_| w.yielded(0, long - 1, || true, || 0));
             assert!(w.plan().then_yield > 0);
         }
-        w.yielded(0, long, || true);
-        (1..YIELDS_BETWEEN).for_each(|_| w.yielded(0, 0, || true));
+        w.yielded(0, long, || true, || 0);
+        (1..YIELDS_BETWEEN).for_each(|_| w.yielded(0, 0, || true, || 0));
         assert!(w.plan().then_yield > 0);
-        w.yielded(0, long, || true);
+        w.yielded(0, long, || true, || 0);
         assert_eq!(w.plan().then_yield, 0);
     }
 
@@ -382,15 +409,15 @@ mod tests {
     #[test]
     fn after_long_yields_no_thread_yields_for_a_while() {
         let w = Waiting::new(Some(WaitMode::SpinBlock), 1, 1);
-        w.yielded(1000, 1000 + LONG_YIELD_NS, || true);
-        w.yielded(1000, 1000 + 2 * LONG_YIELD_NS, || true);
+        w.yielded(1000, 1000 + LONG_YIELD_NS, || true, || 0);
+        w.yielded(1000, 1000 + 2 * LONG_YIELD_NS, || true, || 0);
         assert!(w.plan().then_yield > 0);
         // Each of these yields, as soon as one may be tried again, takes as long: the pauses
         // grow by these factors.
         const TOOK: u64 = 2 * LONG_YIELD_NS;
         let mut now = 1_000_000 * TOOK;
         for times in [2, 4, 8, 16, 20, 20] {
-            w.yielded(now, now + TOOK, || true);
+            w.yielded(now, now + TOOK, || true, || 0);
             now += TOOK + times * TOOK;
             w.look(now - 1, 1, || true);
             assert_eq!(w.plan().then_yield, 0, "{times}");
@@ -399,7 +426,7 @@ mod tests {
         }
         // After as long a time without, it begins anew.
         now += 20 * TOOK;
-        w.yielded(now, now + TOOK, || true);
+        w.yielded(now, now + TOOK, || true, || 0);
         w.look(now + 3 * TOOK - 1, 1, || true);
         assert_eq!(w.plan().then_yield, 0);
         w.look(now + 3 * TOOK, 1, || true);
@@ -410,15 +437,25 @@ mod tests {
     fn a_pause_for_the_job_ends_when_all_ranks_wait() {
         let w = Waiting::new(None, 3, 2);
         let long = w.long_yield() + 1;
-        let pause = |others_wait| (0..2).for_each(|_| w.yielded(0, long, || others_wait));
-        pause(false);
-        w.look(long, 1, || false);
+        // Two long yields on two CPUs, one of which the ranks have had all the time.
+        let pause = |others_wait, of_other: u64| {
+            w.yielded(0, long, || true, || 0);
+            w.yielded(long, 2 * long, || others_wait, || long + of_other);
+        };
+        pause(true, long);
+        w.look(2 * long, 1, || false);
         assert!(w.plan().then_yield == 0 && w.job_computes());
-        w.look(long, 1, || true);
+        w.look(2 * long, 1, || true);
         assert!(w.plan().then_yield > 0 && !w.job_computes());
-        // Another program computes.
-        pause(true);
-        w.look(long, 1, || true);
+        // Another program, or none, had half of the other CPU; another rank has computed.
+        (0..YIELDS_OF_JOB).for_each(|_| w.yielded(0, 0, || true, || 0));
+        w.yielded(0, long, || true, || 0);
+        pause(false, long / 2);
+        assert!(w.job_computes());
+        w.look(2 * long, 1, || true);
+        // No rank has.
+        pause(true, long / 2);
+        w.look(2 * long, 1, || true);
         assert!(w.plan().then_yield == 0 && !w.job_computes());
     }
 }

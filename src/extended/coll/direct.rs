@@ -31,13 +31,19 @@ use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::Ctx;
 use crate::runtime::scratch::EAGER_RANKS;
+use crate::runtime::wait;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
 use sys::peer::Peer;
 
 /// Bytes of a movement whose entry and end are announced together, if it need not wait.
 const MAX_SHORT: usize = 4096;
+/// Where ranks share CPUs, a rank yields once in this many movements, even if it never waits: the
+/// others follow while their data are in a cache, and none of their yields takes long. Row
+/// `scatter_my` of 8 B, 8 ranks on 2 CPUs: 0.4 of the time.
+const MOVEMENTS_PER_YIELD: u32 = 512;
 /// In place of the number of a movement that has no slots.
 const NO_NUMBER: MovementNumber = 0;
 
@@ -69,6 +75,8 @@ pub(super) enum MovementShare {
 #[derive(Debug)]
 pub(super) struct DirectMovement {
     counts: MovementCounts,
+    /// Calls of [`DirectMovement::carry_out`], where ranks share CPUs.
+    calls: AtomicU32,
 }
 
 impl DirectMovement {
@@ -77,7 +85,10 @@ impl DirectMovement {
         // Each rank reads the cache lines of all others.
         (2..=EAGER_RANKS)
             .contains(&pages.ranks())
-            .then(|| DirectMovement { counts: MovementCounts::new(pages, stream) })
+            .then(|| DirectMovement {
+                counts: MovementCounts::new(pages, stream),
+                calls: AtomicU32::new(0),
+            })
     }
 
     /// What this rank does in a movement; `None` for a request that shared memory does not carry
@@ -118,6 +129,13 @@ impl DirectMovement {
         roles: &MovementRoles,
         awaits: bool,
     ) -> MovementStep {
+        if wait::shares_cpus() {
+            let calls = self.calls.load(Ordering::Relaxed).wrapping_add(1);
+            self.calls.store(calls, Ordering::Relaxed);
+            if calls.is_multiple_of(MOVEMENTS_PER_YIELD) {
+                ctx.let_others_run();
+            }
+        }
         let mut number = self.enter(ctx, call, roles);
         if number.is_none() && awaits {
             ctx.wait_for_words(call.function, || {
