@@ -4,7 +4,7 @@
 //! Called by `capi`, by every wait that finds the job ending, by signal handlers, and by the C
 //! library at exit. Invariants: it may run in a signal handler that interrupted anything, so it
 //! neither allocates nor waits for a lock of the library, but for two uses of Portals: in a job
-//! without a supervisor, and [`flush_network`] after a success. Should such a call not return, an
+//! without a supervisor, and `flush_network` after a success. Should such a call not return, an
 //! alarm ends the process with its code; at the end of `main`, where no signal was caught, the
 //! supervisor does. One thread of a process exits; the others stay where they are until `_exit`.
 //! Only the process that called `gasnet_init` acts; its forked children are not part of the job.

@@ -2,8 +2,7 @@
 //!
 //! Owns the translation between [`super::Portals`] and [`portals3::NetworkInterface`], and the
 //! size of the arena; nothing else. Opened by `conduit::network`, used by the conduit.
-//! Invariant: names and meanings on both sides are the specification's, so every method is one
-//! call.
+//! Invariant: names and meanings on both sides are the specification's: a method is one call.
 
 use super::emulation_descriptors::{NO_PIECE, expose_remotely, md, md_of_pieces};
 use super::emulation_error::{error, no_memory};
@@ -61,8 +60,7 @@ impl Emulation {
         let size = hosts[own as usize];
         let bytes = arena_bytes(config);
         let no_arena = |e| no_memory(format_args!("no arena for Portals: {e}"));
-        // Arenas get their pages when they are first touched, and then the kernel would kill for
-        // want of some.
+        // Arenas get pages when they are first touched: then the kernel would kill for lack of one.
         if rank == LocalRank(0) {
             let bytes = bytes as u64 * u64::from(size);
             memory::check_available(arena.as_fd(), bytes).map_err(no_arena)?;
@@ -537,8 +535,7 @@ impl SharedHost for Emulation {
 
     fn library_memory(&self, of: PortalsId) -> Option<Dst<'static>> {
         let (base, bytes) = self.interface.arena_of(to_ptl(of))?;
-        // SAFETY: an arena stays mapped until the process ends; the conduit makes no references
-        // to it.
+        // SAFETY: an arena stays mapped until the process ends; there are no references to it.
         Some(unsafe { Dst::new(base.as_ptr(), bytes) })
     }
 

@@ -83,12 +83,10 @@ impl DirectMovement {
     /// For a stream of a job with these pages; `None` if it has one rank or too many.
     pub(super) fn new(pages: &ScratchPages, stream: usize) -> Option<DirectMovement> {
         // Each rank reads the cache lines of all others.
-        (2..=EAGER_RANKS)
-            .contains(&pages.ranks())
-            .then(|| DirectMovement {
-                counts: MovementCounts::new(pages, stream),
-                calls: AtomicU32::new(0),
-            })
+        (2..=EAGER_RANKS).contains(&pages.ranks()).then(|| DirectMovement {
+            counts: MovementCounts::new(pages, stream),
+            calls: AtomicU32::new(0),
+        })
     }
 
     /// What this rank does in a movement; `None` for a request that shared memory does not carry
