@@ -60,7 +60,7 @@ impl Emulation {
         let size = hosts[own as usize];
         let bytes = arena_bytes(config);
         let no_arena = |e| no_memory(format_args!("no arena for Portals: {e}"));
-        // Arenas get pages when they are first touched: then the kernel would kill for lack of one.
+        // Arenas get pages when they are touched: then the kernel would kill for lack of one.
         if rank == LocalRank(0) {
             let bytes = bytes as u64 * u64::from(size);
             memory::check_available(arena.as_fd(), bytes).map_err(no_arena)?;
