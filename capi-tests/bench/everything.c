@@ -98,10 +98,11 @@ static void order(enum order what) {
 static void act(void) {
     static double block[MEASUREMENTS][BENCH_BLOCKS];
     static long times[MEASUREMENTS];
+    const double wanted = bench_wanted_ns();
     size_t m;
     int b;
     for (m = 0; m < MEASUREMENTS; m++)
-        if (bench_asked(measurements[m].name)) times[m] = bench_calibrate(measurements[m].run, measurements[m].size, bench_wanted_ns());
+        if (bench_asked(measurements[m].name)) times[m] = bench_calibrate(measurements[m].run, measurements[m].size, wanted);
     for (b = 0; b < BENCH_BLOCKS; b++)
         for (m = 0; m < MEASUREMENTS; m++) {
             if (!times[m]) continue;

@@ -136,7 +136,7 @@ static inline int bench_by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sorts blocks of what all ranks do at once and returns the one that is taken. */
+/* Sorts the blocks and returns the one that is taken: the median, with -q the fastest. */
 static inline double bench_of_blocks(double *block, int blocks) {
     qsort(block, (size_t)blocks, sizeof *block, bench_by_value);
     return block[bench_tenth ? 0 : blocks / 2];

@@ -28,6 +28,9 @@ const LARGEST_FACTOR: u64 = 20;
 /// Where only ranks of this host computed, this many yields are short once all of them wait. If
 /// fewer were, ranks that wait for a CPU may only look as if they computed.
 const YIELDS_OF_JOB: u32 = 64;
+/// Another program has had less than this part of a long yield if only ranks of this host computed.
+/// The system takes some of the CPUs too.
+const PART_OF_OTHERS: u64 = 8;
 /// The first rounds of a wait only poll, a few microseconds in all; fewer where yields and sleeps
 /// follow. With one round, barriers of 2 ranks in BLOCK took twice as long: each yielded. On an
 /// oversubscribed host it is one round, because the sender may be waiting for this CPU.
@@ -270,23 +273,23 @@ impl Waiting {
             // has found meanwhile has the same cause.
             let by_others = since.saturating_mul(self.cpus as u64).saturating_sub(had);
             let had_all = match since >= took {
-                true => by_others < took / 8,
+                true => by_others < took / PART_OF_OTHERS,
                 false => self.job_computed.load(Ordering::Relaxed),
             };
             let by_job = had_all || of_job >= YIELDS_OF_JOB && !others_wait();
-            self.stop_yields(now, after, by_job);
+            self.stop_yields(now, took, by_job);
         }
     }
 
-    /// No thread yields for a while. `by_job`: ranks of this host computed.
-    fn stop_yields(&self, now: u64, after: u64, by_job: bool) {
-        let took = after.saturating_sub(now);
+    /// No thread yields for a while after a yield that began at `now` and took so long. `by_job`:
+    /// ranks of this host computed.
+    fn stop_yields(&self, now: u64, took: u64, by_job: bool) {
         let last = self.no_yields_for.load(Ordering::Relaxed);
         let again = !by_job && now < self.no_yields_until.load(Ordering::Relaxed) + last;
         let (least, most) = (FIRST_FACTOR * took, LARGEST_FACTOR * took);
         let this = if again { (2 * last).clamp(least, most) } else { least };
         self.no_yields_for.store(this, Ordering::Relaxed);
-        self.no_yields_until.store(after + this, Ordering::Relaxed);
+        self.no_yields_until.store(now + took + this, Ordering::Relaxed);
         self.job_computed.store(by_job, Ordering::Relaxed);
         self.no_yields.store(true, Ordering::Relaxed);
     }

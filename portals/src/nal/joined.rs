@@ -86,7 +86,7 @@ impl WireLooks {
     }
 
     /// Differs from an earlier value if a thread has polled since.
-    fn progress(&self) -> u64 {
+    fn snapshot(&self) -> u64 {
         let made = u64::from(self.made.load(Ordering::Relaxed));
         made << 32 | u64::from(self.countdown.load(Ordering::Relaxed))
     }
@@ -112,10 +112,8 @@ impl WireLooks {
         let now = clock::now_ns();
         let since = now.wrapping_sub(self.active.load(Ordering::Relaxed));
         let polls = if since < ACTIVE_NS { 0 } else { self.polls_until_look(now) };
-        if polls != 0 {
-            // The next looks are at all lanes.
-            self.quiet.iter().for_each(|quiet| quiet.store(false, Ordering::Relaxed));
-        }
+        // The next looks are at all lanes.
+        self.quiet.iter().for_each(|quiet| quiet.store(false, Ordering::Relaxed));
         self.countdown.store(polls, Ordering::Relaxed);
     }
 
@@ -139,7 +137,7 @@ pub(crate) struct Joined {
     bell: Bell,
     /// Threads that sleep so, but for the one that only delivers.
     sleepers: Sleepers,
-    /// [`WireLooks::progress`] as that one last saw it.
+    /// [`WireLooks::snapshot`] as that one last saw it.
     seen: AtomicU64,
 }
 
@@ -304,7 +302,7 @@ unsafe impl Nal for Joined {
     }
 
     fn wait(&self, timeout_ns: u64) -> bool {
-        let now = self.looks.progress();
+        let now = self.looks.snapshot();
         let busy = self.seen.swap(now, Ordering::Relaxed) != now;
         if busy || self.sleepers.are_any() {
             clock::sleep_ns(timeout_ns.min(REST_NS));
@@ -315,7 +313,7 @@ unsafe impl Nal for Joined {
     }
 
     fn rested(&self) {
-        self.seen.store(self.looks.progress(), Ordering::Relaxed);
+        self.seen.store(self.looks.snapshot(), Ordering::Relaxed);
     }
 
     fn receive(&self, lane: usize, max: usize, sink: &mut dyn FrameSink) {

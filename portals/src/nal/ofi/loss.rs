@@ -32,6 +32,11 @@ use sys::clock;
 /// The bytes of an ask. No frame of data is as short.
 pub(super) const ASK: [u8; 1] = [MARK];
 
+/// Whether a frame of this many bytes has data: it is no greeting, answer or ask.
+pub(super) fn has_data(bytes: usize) -> bool {
+    bytes > ASK.len()
+}
+
 /// When peers are checked.
 #[derive(Debug, Default)]
 pub(super) struct LossClock {

@@ -21,7 +21,7 @@ use super::endpoint::{NAME_BYTES, OfiBuffer, OfiCompletion, OfiEndpoint};
 use super::flights::RemoteFlights;
 use super::library::OfiError;
 use super::limits::*;
-use super::loss::{ASK, LossClock};
+use super::loss::{self, LossClock};
 use super::peer::OfiPeer;
 use super::seal::OfiTagMode;
 use super::slot::NotBegun;
@@ -72,7 +72,7 @@ pub(super) struct OfiEnd {
 impl OfiEnd {
     /// Whether a message of this length has frames of data.
     pub(super) fn is_data(&self, length: usize) -> bool {
-        length > self.mode.lead_bytes() + ASK.len()
+        loss::has_data(length - self.mode.lead_bytes())
     }
 
     pub(super) fn refuse(&self) {

@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use super::batch::FrameBatch;
 use super::endpoint::OfiBuffer;
 use super::limits::{AGAIN_NS, FIRST_WINDOW, SENDS_PER_PEER, UNREACHABLE_NS, WINDOW};
-use super::loss::{ASK, LossWatch};
+use super::loss::{self, ASK, LossWatch};
 use super::seal::{FrameCount, SealedLead};
 use super::slot::OfiAddress;
 
@@ -68,7 +68,7 @@ impl ArrivedFrame {
     }
 
     pub(super) fn has_data(&self) -> bool {
-        self.length > ASK.len()
+        loss::has_data(self.length)
     }
 }
 

@@ -87,27 +87,38 @@ fn one_that_has_greeted_stays() {
     assert!(a.failed().is_empty() && b.failed().is_empty());
 }
 
-/// A process connects again to a peer that has lost its connection before its proof, even if a
-/// connection of that peer would stay. It does so more often than attempts are counted.
+/// A process connects again to a peer that has lost its connection before its proof. It does so
+/// more often than attempts are counted.
+fn check_made_again(maker: &Process, other: &Process) {
+    let (_memories, from) = bound_and_exposed(maker, other);
+    maker.put(from, (0, 64), other, 7, 0, 0);
+    let number = maker.ni.number(other.ni.id()).unwrap();
+    let is_meeting = || maker.ni.state.peers.nal.is_meeting(number);
+    let mut others = Vec::new();
+    for round in 0..=u64::from(ATTEMPTS) {
+        until(&[maker], is_meeting);
+        // It has greeted, and computes. One of its host displaces it.
+        others.push(greeted([127, 0, 0, 1], other, identity(maker.ni.id())));
+        until(&[other], || other.ni.counters().refused == 2 * round + 1);
+        until(&[maker], || !is_meeting());
+    }
+    drop(others);
+    events(&[maker, other], 2);
+    assert!(maker.failed().is_empty() && other.failed().is_empty());
+}
+
+/// Even if a connection of that peer would stay.
 #[test]
 fn a_connection_that_the_peer_has_lost_is_made_again() {
     let job = job(&[1, 1]);
-    let [a, b] = &job[..] else { unreachable!() };
-    let (_memories, from) = bound_and_exposed(b, a);
-    b.put(from, (0, 64), a, 7, 0, 0);
-    let number = b.ni.number(a.ni.id()).unwrap();
-    let is_meeting = || b.ni.state.peers.nal.is_meeting(number);
-    let mut strangers = Vec::new();
-    for round in 0..=u64::from(ATTEMPTS) {
-        until(&[b], is_meeting);
-        // It has greeted, and computes. One of its host displaces it.
-        strangers.push(greeted([127, 0, 0, 1], a, identity(b.ni.id())));
-        until(&[a], || a.ni.counters().refused == 2 * round + 1);
-        until(&[b], || !is_meeting());
-    }
-    drop(strangers);
-    events(&[b, a], 2);
-    assert!(a.failed().is_empty() && b.failed().is_empty());
+    check_made_again(&job[1], &job[0]);
+}
+
+/// Also if its own would stay.
+#[test]
+fn a_connection_that_would_stay_is_made_again() {
+    let job = job(&[1, 1]);
+    check_made_again(&job[0], &job[1]);
 }
 
 /// One that does not know the secret displaces no process, although it greets from its host and in
@@ -132,27 +143,6 @@ fn a_stranger_displaces_no_process_of_its_host() {
     let mut answer = [0; 1024];
     while process.read(&mut answer).is_ok_and(|n| n != 0) {}
     assert_eq!(process.read(&mut answer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-    events(&[a, b], 2);
-    assert!(a.failed().is_empty() && b.failed().is_empty());
-}
-
-/// The same if a connection of that peer would not stay.
-#[test]
-fn a_connection_that_would_stay_is_made_again() {
-    let job = job(&[1, 1]);
-    let [a, b] = &job[..] else { unreachable!() };
-    let (_memories, from) = bound_and_exposed(a, b);
-    a.put(from, (0, 64), b, 7, 0, 0);
-    let number = a.ni.number(b.ni.id()).unwrap();
-    let is_meeting = || a.ni.state.peers.nal.is_meeting(number);
-    let mut others = Vec::new();
-    for round in 0..=u64::from(ATTEMPTS) {
-        until(&[a], is_meeting);
-        others.push(greeted([127, 0, 0, 1], b, identity(a.ni.id())));
-        until(&[b], || b.ni.counters().refused == 2 * round + 1);
-        until(&[a], || !is_meeting());
-    }
-    drop(others);
     events(&[a, b], 2);
     assert!(a.failed().is_empty() && b.failed().is_empty());
 }
