@@ -28,8 +28,8 @@ const LARGEST_FACTOR: u64 = 20;
 /// Where only ranks of this host computed, this many yields are short once all of them wait. If
 /// fewer were, ranks that wait for a CPU may only look as if they computed.
 const YIELDS_OF_JOB: u32 = 64;
-/// Another program has had less than this part of a long yield if only ranks of this host computed.
-/// The system takes some of the CPUs too.
+/// If other programs had less than this part of a long yield, ranks of this host computed. The
+/// system takes a little of the CPUs too.
 const PART_OF_OTHERS: u64 = 8;
 /// The first rounds of a wait only poll, a few microseconds in all; fewer where yields and sleeps
 /// follow. With one round, barriers of 2 ranks in BLOCK took twice as long: each yielded. On an
