@@ -25,11 +25,9 @@ pub(super) struct ClientThread {
     pub(super) has_deferred: AtomicBool,
     /// The replies that it has deferred.
     pub(super) deferred: Mutex<Vec<ArrivedReply>>,
-    /// [`CHUNK`] bytes for the payload of the request whose handler it runs.
-    payload: OnceBox<Dst<'static>>,
-    /// Memory for payloads of a rank to itself: of its request and of the reply, each up to
-    /// [`CHUNK`] bytes and larger ones.
-    own_payloads: [[OnceBox<Dst<'static>>; 2]; 2],
+    /// Memory for copies of payloads: of the request whose handler it runs, and of the reply of a
+    /// rank to itself. Of each up to [`CHUNK`] bytes, and more.
+    kept_payloads: [[OnceBox<Dst<'static>>; 2]; 2],
 }
 
 impl ClientThread {
@@ -39,20 +37,15 @@ impl ClientThread {
             in_handler: AtomicBool::new(false),
             has_deferred: AtomicBool::new(false),
             deferred: Mutex::new(Vec::new()),
-            payload: OnceBox::new(),
-            own_payloads: Default::default(),
+            kept_payloads: Default::default(),
         }
     }
 
-    /// [`CHUNK`] bytes, aligned to 8, for this thread alone.
-    pub(super) fn payload(&self) -> Dst<'static> {
-        *self.payload.get_or_init(|| Box::new(memory::leaked(CHUNK)))
-    }
-
-    /// `n` bytes, at most [`MAX_MEDIUM`], aligned to 8, for the payload of a message of this rank
-    /// to itself. Those of a request stay while its reply is sent.
-    pub(super) fn own_payload(&self, is_reply: bool, n: usize) -> Dst<'static> {
-        let [small, large] = &self.own_payloads[usize::from(is_reply)];
+    /// `n` bytes, at most [`MAX_MEDIUM`], aligned to 8, for a copy of the payload of the request
+    /// whose handler this thread is about to run. Or, while that runs, of the reply if both are of
+    /// this rank to itself.
+    pub(super) fn kept_payload(&self, is_reply: bool, n: usize) -> Dst<'static> {
+        let [small, large] = &self.kept_payloads[usize::from(is_reply)];
         let (memory, bytes) = if n <= CHUNK { (small, CHUNK) } else { (large, MAX_MEDIUM) };
         memory.get_or_init(|| Box::new(memory::leaked(bytes))).part(0, n)
     }

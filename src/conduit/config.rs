@@ -8,6 +8,7 @@
 use super::credits::policy::CreditLimits;
 use super::credits::{self, CreditSetup, sizing};
 use super::message::SHORT_PART;
+use super::outbox;
 use super::pinned_config::{PinnedConfig, RegisteredOnDemand};
 use super::{CHUNK, MAX_EAGER};
 use crate::limits::MAX_RANKS;
@@ -358,7 +359,7 @@ impl Config {
         let replies = if self.registers { self.rpl_chunks as usize * CHUNK } else { 0 };
         (self.sb_chunks as usize * CHUNK).next_multiple_of(page)
             + replies.next_multiple_of(page)
-            + (self.outbox_areas as usize * CHUNK).next_multiple_of(page)
+            + outbox::bytes(self)
             + self.large_area_bytes().next_multiple_of(page)
             + self.reqrb_buffers as usize * self.buffer_bytes().next_multiple_of(page)
     }

@@ -1,7 +1,7 @@
 //! Large areas: payloads of large Mediums that stay in memory of their sender, where the handler
 //! of a rank that maps it reads them.
 //!
-//! Used by `large_medium`. Invariant: the sender writes an area only between taking it, which
+//! Used by `large_medium` for replies, and for requests that the outbox has no area for. Invariant: the sender writes an area only between taking it, which
 //! stores its word, and sending its message. From then until the reader clears the word, only the
 //! reader's handler accesses the area. The client itself may write the payload there, before it
 //! sends the message or gives the area back.
@@ -29,7 +29,7 @@
 use super::config::Config;
 use super::match_bits::{STASH_UNIT, STASHES};
 use super::memory;
-use super::message::{LARGE_HEAD as HEAD, MAX_EAGER, PAGE, SHORT_PART};
+use super::message::{LARGE_HEAD as HEAD, PAGE, SHORT_PART};
 use super::portals::{Portals, PortalsError};
 use crate::client_memory::Dst;
 use alloc::collections::VecDeque;
@@ -150,19 +150,15 @@ impl Ring {
 }
 
 /// An area that this process has taken, for the payload of a message that has not left: a large
-/// area, or one of the outbox for at most [`MAX_EAGER`] bytes.
+/// area, or one of the outbox.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadArea {
     /// Where the payload is in our library memory.
     pub(super) place: usize,
     /// Its bytes, aligned for any type.
     pub bytes: Dst<'static>,
-}
-
-impl PayloadArea {
-    pub(super) fn is_large(&self) -> bool {
-        self.bytes.len() > MAX_EAGER
-    }
+    /// Whether it is one of the outbox.
+    pub(super) in_outbox: bool,
 }
 
 /// A payload in an area of its sender.
@@ -235,7 +231,7 @@ impl LargeAreas {
         };
         let (own, place) = (self.own?, self.first + at + HEAD);
         self.word_at(at)?.store(taken(n), Ordering::Relaxed);
-        Some(PayloadArea { place, bytes: own.part(place, n) })
+        Some(PayloadArea { place, bytes: own.part(place, n), in_outbox: false })
     }
 
     /// Whether to wait for an area for a payload of `n` bytes when none is free.

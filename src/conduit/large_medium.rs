@@ -37,6 +37,7 @@ use super::large_areas::{LargeAreas, LargePayload, PayloadArea};
 use super::match_bits::{AmForm, AmHeader, MediumPlace};
 use super::memory::Body;
 use super::message::{MAX_EAGER, PIECE};
+use super::outbox::LARGEST;
 use super::pieces::PieceOf;
 use super::portals::Portals;
 use super::queue::broken;
@@ -84,10 +85,13 @@ impl<P: Portals> Conduit<P> {
     /// [`Conduit::reply_area`]. `None` if the payload must travel. So must that of a reply which
     /// fits into one message.
     pub fn take_area(&self, rank: JobRank, n: usize, request: bool) -> Option<PayloadArea> {
+        let in_outbox = || match request && n <= LARGEST {
+            true => self.library_memory(rank).and_then(|_| self.outbox.take_area(n)),
+            false => None,
+        };
         match n <= MAX_EAGER {
-            true if request => self.library_memory(rank).and_then(|_| self.outbox.take_area(n)),
-            true => None,
-            false => self.large_area(rank, n),
+            true => in_outbox(),
+            false => in_outbox().or_else(|| self.large_area(rank, n)),
         }
     }
 
@@ -105,9 +109,9 @@ impl<P: Portals> Conduit<P> {
 
     /// Gives an area back whose message is not sent.
     pub fn give_area(&self, area: PayloadArea) {
-        match area.is_large() {
-            true => self.large_areas.give(area),
-            false => self.outbox.unstash(area.place as u64),
+        match area.in_outbox {
+            true => self.outbox.unstash(area.place as u64),
+            false => self.large_areas.give(area),
         }
     }
 

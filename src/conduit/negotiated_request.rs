@@ -67,7 +67,7 @@ impl<P: Portals> Conduit<P> {
         area: Option<PayloadArea>,
     ) -> bool {
         let (free, used) = self.credits.held(rank);
-        let in_outbox = area.is_some_and(|area| !area.is_large())
+        let in_outbox = area.is_some_and(|area| area.in_outbox)
             || self.library_memory(rank).is_some() && self.outbox.has_area();
         let travels = most.min(if in_outbox { self.outbox.least - 1 } else { MAX_EAGER });
         if free < credits::needed(args + travels) || !self.has_chunks(1) {

@@ -12,6 +12,10 @@
 //!   sender   area free: with that reply (several threads), or with the next one (one thread)
 //! ```
 //!
+//! Small areas are for payloads that fit into a message. Large ones, for up to 8 KiB, exist where
+//! one thread calls. A payload that finds none of them free goes to `large_areas`. There both
+//! ranks write a word of each area, which costs more than the reply that comes in any case.
+//!
 //! A receive buffer is filled from its start to its end. So the cache lines of a payload are in no
 //! cache when they are written, and not in the receiver's cache when they are read. An area was
 //! used a moment ago, so its cache lines are still cached. Between ranks that map each other's
@@ -33,7 +37,7 @@ use super::hold::Hold;
 use super::large_areas::PayloadArea;
 use super::match_bits::{STASH_UNIT, STASHES};
 use super::memory;
-use super::message::{CHUNK, MAX_EAGER};
+use super::message::{MAX_EAGER, PAGE};
 use super::portals::{Portals, PortalsError};
 use super::sync::{self, FreeList};
 use crate::client_memory::{Dst, Src};
@@ -53,8 +57,17 @@ const LEAST_IN_BURST: usize = 33;
 /// The same where the receiver makes a copy.
 const LEAST_COPIED: usize = 512;
 
+/// The longest payload that is stashed.
+pub(super) const LARGEST: usize = 8 << 10;
+/// How many small areas there are for each large one.
+const SMALL_PER_LARGE: u32 = 2;
+/// Bytes between two areas: the processor of a reader fetches cache lines ahead of those that it
+/// reads, and the next area is perhaps being written.
+const GAP: usize = 256;
+
 /// No area.
 const NONE: u32 = u32::MAX;
+const _: () = assert!(STASHES / STASH_UNIT <= NONE as u64);
 
 pub(super) struct Outbox {
     /// Areas that are taken.
@@ -66,14 +79,14 @@ pub(super) struct Outbox {
     pub(super) least_in_burst: usize,
     /// Several threads call.
     par: bool,
-    free: FreeList,
-    /// The first area, as an offset in the library memory of this process.
-    first: usize,
+    small: Areas<MAX_EAGER>,
+    large: Areas<LARGEST>,
     /// Our library memory, if it is shared; of the same length in all processes.
     own: Option<Dst<'static>>,
-    /// The area that goes with each chunk of ReqSB; only the holder of the chunk touches it.
+    /// The area that goes with each chunk of ReqSB, by its offset in our library memory in units
+    /// of [`STASH_UNIT`]; only the holder of the chunk touches it.
     of_chunk: Box<[AtomicU32]>,
-    /// The area of the last reply of each process that had one: its handler may still read it.
+    /// The same of the last reply of each process that had one: its handler may still read it.
     read_last: Box<[AtomicU32]>,
     /// The library memory of each process as mapped here, once it has been looked up; nothing if
     /// ours is not shared.
@@ -88,19 +101,14 @@ impl Outbox {
         me: JobRank,
     ) -> Result<Outbox, PortalsError> {
         let own = portals.shared_host().and_then(|host| host.library_memory(portals.id()));
-        let areas = if config.at_once && own.is_some() { config.outbox_areas } else { 0 };
-        let first = match own {
-            Some(own) if areas != 0 => {
-                let memory = memory::targeted(portals, areas as usize * CHUNK)?;
-                memory.as_ptr().addr() - own.as_ptr().addr()
-            }
-            _ => 0,
+        let [small, large] = match own {
+            Some(_) if config.at_once => counts(config),
+            _ => [0, 0],
         };
-        // What the header cannot say where it is stays in no outbox.
-        let said = (first as u64).is_multiple_of(STASH_UNIT)
-            && first as u64 + u64::from(areas) * CHUNK as u64 <= STASHES;
-        let areas = if said { areas } else { 0 };
         let par = config.par();
+        let small = Areas::open(portals, own, small, par)?;
+        let large = Areas::open(portals, own, if par { 0 } else { large }, par)?;
+        let areas = small.free.count();
         let (least, least_in_burst) = match (areas, par) {
             (0, _) => (MAX_EAGER + 1, MAX_EAGER + 1),
             (_, false) => (LEAST, LEAST_IN_BURST),
@@ -118,8 +126,8 @@ impl Outbox {
             least,
             least_in_burst,
             par,
-            free: FreeList::new(par, areas),
-            first,
+            small,
+            large,
             own,
             of_chunk: none(config.sb_chunks),
             read_last: none(config.nodes),
@@ -141,26 +149,26 @@ impl Outbox {
         }
     }
 
-    /// Where an area is in our library memory.
-    #[inline(always)]
-    fn offset_of(&self, area: u32) -> usize {
-        self.first + area as usize * CHUNK
-    }
-
-    /// Takes an area for a payload of `n` bytes, at most [`CHUNK`]. `None` if none is free.
+    /// Takes an area for a payload of `n` bytes, at most [`LARGEST`]. `None` if none is free.
     #[inline(always)]
     pub(super) fn take_area(&self, n: usize) -> Option<PayloadArea> {
         let own = self.own?;
-        let place = self.offset_of(self.take()?);
-        Some(PayloadArea { place, bytes: own.part(place, n) })
+        let place = if n <= MAX_EAGER { self.small.take() } else { self.take_large() }?;
+        sync::count(self.par, &self.taken, 1);
+        Some(PayloadArea { place, bytes: own.part(place, n), in_outbox: true })
     }
 
-    /// Whether an area is free.
+    #[inline(never)]
+    fn take_large(&self) -> Option<usize> {
+        self.large.take()
+    }
+
+    /// Whether a small area is free.
     pub(super) fn has_area(&self) -> bool {
-        self.free.next().is_some()
+        self.small.next().is_some()
     }
 
-    /// Copies a payload of at most [`CHUNK`] bytes into an area and returns its offset in our
+    /// Copies a payload of at most [`LARGEST`] bytes into an area and returns its offset in our
     /// library memory. `None`, and nothing done, if no area is free.
     #[inline(always)]
     pub(super) fn stash(&self, payload: Src<'_>) -> Option<u64> {
@@ -172,28 +180,23 @@ impl Outbox {
     /// Gives the area at this offset back, whose request is not sent.
     #[cold]
     pub(super) fn unstash(&self, offset: u64) {
-        self.give(self.area_at(offset));
+        self.give(unit_of(offset));
     }
 
-    #[inline(always)]
-    fn area_at(&self, offset: u64) -> u32 {
-        ((offset as usize - self.first) / CHUNK) as u32
-    }
-
-    /// Prefetches `bytes` bytes of the area that is taken next. Its last reader has the cache
+    /// Prefetches the area that is taken next for a payload of `bytes` bytes. Its last reader has the cache
     /// lines. The claim of an event's slot waits for stores to them.
     #[inline(always)]
     pub(super) fn prefetch_next(&self, bytes: usize) {
-        if let (Some(own), Some(area)) = (self.own, self.free.next()) {
-            let at = own.as_ptr().wrapping_add(self.offset_of(area));
-            cache::prefetch_range_to_write(at, bytes);
+        let next = if bytes <= MAX_EAGER { self.small.next() } else { self.large.next() };
+        if let (Some(own), Some(place)) = (self.own, next) {
+            cache::prefetch_range_to_write(own.as_ptr().wrapping_add(place), bytes);
         }
     }
 
     /// Notes which area goes with this chunk; the caller has just taken both.
     #[inline(always)]
     pub(super) fn note(&self, chunk: u32, offset: u64) {
-        self.of_chunk[chunk as usize].store(self.area_at(offset), Ordering::Relaxed);
+        self.of_chunk[chunk as usize].store(unit_of(offset), Ordering::Relaxed);
     }
 
     /// A reply of process `source` to the request with this chunk has been taken off the queue.
@@ -233,16 +236,98 @@ impl Outbox {
     }
 
     #[inline(always)]
-    fn take(&self) -> Option<u32> {
-        let area = self.free.take(Hold::HERE)?;
-        sync::count(self.par, &self.taken, 1);
-        Some(area)
+    fn give(&self, unit: u32) {
+        sync::count(self.par, &self.taken, -1);
+        let place = unit as usize * STASH_UNIT as usize;
+        if !self.small.give(place) {
+            self.give_large(place);
+        }
+    }
+
+    #[inline(never)]
+    fn give_large(&self, place: usize) {
+        self.large.give(place);
+    }
+}
+
+/// How many small and large areas there are at most.
+fn counts(config: &Config) -> [u32; 2] {
+    let large = config.large_area_bytes() != 0;
+    [config.outbox_areas, if large { config.outbox_areas / SMALL_PER_LARGE } else { 0 }]
+}
+
+/// Bytes of the areas, each kind in pages of its own.
+pub(super) fn bytes(config: &Config) -> usize {
+    let [small, large] = counts(config);
+    Areas::<MAX_EAGER>::bytes(small).next_multiple_of(PAGE)
+        + Areas::<LARGEST>::bytes(large).next_multiple_of(PAGE)
+}
+
+/// The offset of an area in our library memory, in units.
+#[inline(always)]
+fn unit_of(offset: u64) -> u32 {
+    (offset / STASH_UNIT) as u32
+}
+
+/// Areas for payloads of up to `MOST` bytes. Their places are offsets in our library memory.
+struct Areas<const MOST: usize> {
+    free: FreeList,
+    /// The place of the first.
+    first: usize,
+}
+
+impl<const MOST: usize> Areas<MOST> {
+    /// From one area to the next.
+    const STEP: usize = MOST + GAP;
+
+    fn open<P: Portals>(
+        portals: &P,
+        own: Option<Dst<'static>>,
+        count: u32,
+        par: bool,
+    ) -> Result<Self, PortalsError> {
+        let bytes = Self::bytes(count);
+        let first = match own {
+            Some(own) if count != 0 => {
+                memory::targeted(portals, bytes)?.as_ptr().addr() - own.as_ptr().addr()
+            }
+            _ => 0,
+        };
+        // What the header cannot say where it is stays in no outbox.
+        let said = (first as u64).is_multiple_of(STASH_UNIT) && (first + bytes) as u64 <= STASHES;
+        Ok(Areas { free: FreeList::new(par, if said { count } else { 0 }), first })
+    }
+
+    /// Bytes of as many areas.
+    fn bytes(count: u32) -> usize {
+        count as usize * Self::STEP
     }
 
     #[inline(always)]
-    fn give(&self, area: u32) {
-        sync::count(self.par, &self.taken, -1);
-        self.free.give(area);
+    fn place(&self, area: u32) -> usize {
+        self.first + area as usize * Self::STEP
+    }
+
+    #[inline(always)]
+    fn take(&self) -> Option<usize> {
+        self.free.take(Hold::HERE).map(|area| self.place(area))
+    }
+
+    /// The area that is taken next.
+    #[inline(always)]
+    fn next(&self) -> Option<usize> {
+        self.free.next().map(|area| self.place(area))
+    }
+
+    /// Gives the area at this place back. False if it is none of these.
+    #[inline(always)]
+    fn give(&self, place: usize) -> bool {
+        let area = place.wrapping_sub(self.first) / Self::STEP;
+        let is_one = area < self.free.count() as usize;
+        if is_one {
+            self.free.give(area as u32);
+        }
+        is_one
     }
 }
 
@@ -257,9 +342,9 @@ fn look_up_once(
 
 #[cfg(test)]
 impl Outbox {
-    /// Areas that are free.
-    pub(super) fn left(&self) -> u32 {
-        self.free.left()
+    /// Small and large areas that are free.
+    pub(super) fn left(&self) -> [u32; 2] {
+        [self.small.free.left(), self.large.free.left()]
     }
 
     /// Whether all areas are free but those that were read last, of which each of this many
@@ -270,6 +355,8 @@ impl Outbox {
             areas.iter().filter(|area| area.load(relaxed) != NONE).count() as u32
         };
         let read = with(&self.read_last);
-        with(&self.of_chunk) == 0 && read <= nodes && self.left() + read == self.free.count()
+        let left: u32 = self.left().iter().sum();
+        let count = self.small.free.count() + self.large.free.count();
+        with(&self.of_chunk) == 0 && read <= nodes && left + read == count
     }
 }

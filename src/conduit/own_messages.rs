@@ -51,7 +51,7 @@ impl<P: Portals> Conduit<P> {
 fn kept(thread: &ClientThread, is_reply: bool, m: &Outgoing<'_>) -> Dst<'static> {
     match m.category {
         Category::Medium => {
-            let copy = thread.own_payload(is_reply, m.payload.len());
+            let copy = thread.kept_payload(is_reply, m.payload.len());
             copy.copy_from(m.payload);
             copy
         }

@@ -436,7 +436,7 @@ impl<P: Portals> Conduit<P> {
         if !am.copy && !self.config.par() {
             return Some(payload);
         }
-        let copy = thread.payload().part(0, payload.len());
+        let copy = thread.kept_payload(false, payload.len());
         copy.copy_from(payload.into());
         Some(copy)
     }

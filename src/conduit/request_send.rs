@@ -12,6 +12,7 @@ use super::hold::Hold;
 use super::large_areas::PayloadArea;
 use super::match_bits::{self, AmForm, AmHeader, TargetMd};
 use super::message::PIECE;
+use super::outbox::LARGEST;
 use super::portals::{Direct, Portals, Target};
 use super::queue::broken;
 use super::{CHUNK, Category, Conduit, MAX_EAGER, Outgoing, ResourceNeed, Upcall};
@@ -66,7 +67,8 @@ impl<P: Portals> Conduit<P> {
     /// Sends a request whose payload stays in the outbox if it can.
     #[inline(never)]
     fn request_stashed<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) -> bool {
-        if m.payload.len() > MAX_EAGER {
+        let n = m.payload.len();
+        if n > LARGEST {
             return self.request_large(up, rank, m);
         }
         // The target reads it there if it maps our library memory, as we map its own.
@@ -79,6 +81,7 @@ impl<P: Portals> Conduit<P> {
                 }
                 sent
             }
+            None if n > MAX_EAGER => self.request_large(up, rank, m),
             None => self.request_along(up, rank, m),
         }
     }
@@ -356,14 +359,14 @@ impl<P: Portals> Conduit<P> {
     ) -> bool {
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
         let n = m.payload.len();
-        if area.is_large() && n > MAX_EAGER {
+        if !area.in_outbox && n > MAX_EAGER {
             let extent = self.extent_in_area(m, &area);
             let head = Outgoing { payload: Src::empty(), ..*m };
             let sent = self.request_part(up, rank, &head, extent, 0);
             self.large_areas.prefetch_next(n);
             return sent;
         }
-        if !area.is_large() && n >= self.outbox.least {
+        if area.in_outbox && n >= self.outbox.least {
             return self.request_in_outbox(up, rank, m, area.place as u64);
         }
         // Shorter than was negotiated: it travels as any other.

@@ -6,6 +6,7 @@ use super::*;
 use crate::conduit::RmaClaim;
 use crate::conduit::hold::Hold;
 use crate::conduit::message::PIECE;
+use crate::conduit::outbox::LARGEST;
 
 /// What rank 0 has left: credits of rank 1, chunks, areas of both kinds, descriptors, tickets.
 type Left = ([u32; 2], u32, u32, usize, u32, u32);
@@ -30,7 +31,7 @@ fn left(world: &World<Emulation>) -> Left {
     (
         [peer.send_credits.into(), peer.send_inuse.into()],
         c.reqsb.left(),
-        c.outbox.left(),
+        c.outbox.left().iter().sum(),
         c.large_areas.count_taken(),
         c.tmpmd.left(),
         c.tickets.left(),
@@ -228,38 +229,50 @@ fn payloads_wait_in_areas() {
         }
         let (c, n) = (up.conduit(), m.payload.len());
         if let Some(token) = token {
-            let area = c.take_area(m.source, 4000, false).expect("an area");
+            let area = c.take_area(m.source, 9000, false).expect("an area");
             area.bytes.part(0, n).fill(5);
             let payload = area.bytes.part(0, n).into();
             c.reply_area(up, token, &Outgoing::medium(201, m.args, payload), area);
         }
     }
     const AREAS: usize = 1 << 16;
-    let world = world(Config { large_areas: AREAS, ..short_of_credits() });
+    let world = world(Config { large_areas: AREAS, outbox_areas: 4, ..short_of_credits() });
     let (me, peer) = (up(&world, 0, answer), up(&world, 1, answer));
     let c = me.conduit();
     let areas = || [0, 1].map(|rank| world.ranks[rank].conduit.large_areas.count_taken());
-    let outbox = c.outbox.left();
-    for (most, n) in [(9, 0), (300, 300), (1984, 1984), (4000, 9), (4000, 1984), (4000, 4000)] {
+    let outbox = || c.outbox.left().iter().sum::<u32>();
+    let before = outbox();
+    for (most, n) in [
+        (9, 0),
+        (300, 300),
+        (1984, 1984),
+        (4000, 9),
+        (4000, 1984),
+        (4000, 4000),
+        (9000, 9),
+        (9000, 1984),
+        (9000, 9000),
+    ] {
         for now in [false, true] {
             let area = c.take_area(JobRank(1), most, true).expect("an area");
-            let large = most > MAX_EAGER;
+            let large = most > LARGEST;
             assert_eq!((area.bytes.len(), areas()[0]), (most, usize::from(large)));
             assert!(area.bytes.as_ptr().addr().is_multiple_of(64));
             area.bytes.part(0, n).fill(5);
             let m = Outgoing::medium(200, &[1], area.bytes.part(0, n).into()).immediate(now);
             assert!(c.request_area(me, JobRank(1), &m, area));
-            let stays = usize::from(n > MAX_EAGER);
-            assert_eq!(areas(), [stays, 0], "{most} {n}");
+            let stays = |most| usize::from(n > most);
+            assert_eq!(areas(), [stays(LARGEST), 0], "{most} {n}");
             assert!(peer.conduit().poll(peer));
-            assert_eq!(areas(), [0, stays]);
+            assert_eq!(areas(), [0, stays(MAX_EAGER)]);
             assert!(c.poll(me));
             // The last reader keeps an area of the outbox.
-            assert!(areas() == [0, 0] && c.outbox.left() + 1 >= outbox);
+            assert!(areas() == [0, 0] && outbox() + 1 >= before);
         }
     }
     let all: Vec<_> = core::iter::from_fn(|| c.take_area(JobRank(1), 4000, true)).collect();
-    assert_eq!(all.len(), 2 + AREAS / 4096);
+    // Two of the outbox are large.
+    assert_eq!(all.len(), 2 + 2 + AREAS / 4096);
     all.into_iter().for_each(|area| c.give_area(area));
     // A refused message leaves its area to the caller.
     while send(&world, false, None) {}

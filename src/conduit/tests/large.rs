@@ -88,7 +88,7 @@ fn payloads_stay_in_areas() {
 #[test]
 fn without_areas_payloads_go_in_pieces() {
     for (threads, nbytes, trips) in
-        [(1, MAX_EAGER + 1, 2), (2, 5 * PIECE, 2), (1, 7 * PIECE + 1, 2), (2, 14 * PIECE, 3)]
+        [(1, CHUNK + 1, 2), (2, 5 * PIECE, 2), (1, 7 * PIECE + 1, 2), (2, 14 * PIECE, 3)]
     {
         let world = world(0, threads);
         let pieces = nbytes.div_ceil(PIECE);
@@ -169,10 +169,10 @@ fn an_overwritten_word_costs_an_area() {
     let _others = [0; 2].map(|_| areas.take(1).expect("a short area"));
     let area = areas.take(MAX_MEDIUM).expect("an area");
     let taken = areas.word(&area).swap(0, Ordering::Relaxed);
-    for (word, pieces) in [(taken, 3), (7, 3), (0, 1)] {
+    for (word, pieces) in [(taken, 5), (7, 5), (0, 1)] {
         areas.word(&area).store(word, Ordering::Relaxed);
         let before = replies(&world);
-        send(&world, 1, 3 * PIECE);
+        send(&world, 1, 5 * PIECE);
         (0..pieces).for_each(|_| assert!(poll(&world, 1)));
         assert_eq!(areas_taken(&world), [2 + usize::from(pieces > 1), 1]);
         while replies(&world) == before {

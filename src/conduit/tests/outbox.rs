@@ -6,6 +6,7 @@ use super::match_bits::{AmForm, AmHeader};
 use super::portals::InlineBody;
 use super::traffic::{end_burst, up};
 use super::*;
+use crate::conduit::outbox::LARGEST;
 
 /// A payload that stays at its sender.
 const LARGE: usize = 1000;
@@ -59,9 +60,9 @@ fn check_and_reply(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmM
     up.conduit().reply(up, token, &Outgoing::short(201, &[]));
 }
 
-/// Areas of rank 0 that are free.
+/// Small areas of rank 0 that are free.
 fn left(world: &World<Emulation>) -> u32 {
-    world.ranks[0].conduit.outbox.left()
+    world.ranks[0].conduit.outbox.left()[0]
 }
 
 /// This rank serves all that has arrived.
@@ -264,10 +265,10 @@ fn case() {
     let bytes = memory.expect("the emulation").len();
     let (place, length, request) = [
         (bytes - 64, 64, true),
-        (bytes - CHUNK, CHUNK, true),
+        (bytes - LARGEST, LARGEST, true),
         (bytes - 64, 65, true),
         (bytes, 1, true),
-        (0, CHUNK + 1, true),
+        (0, LARGEST + 1, true),
         (0, 8, false),
         (0, 8, true),
     ][case];
