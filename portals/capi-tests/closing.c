@@ -8,8 +8,9 @@ int main(void) {
     ptl_handle_md_t from;
     char buffer[8], data[8] = "too late";
     unsigned last;
+    ptl_handle_ni_t own;
     pid_t child;
-    int rc, status;
+    int rc, status, most;
 
     start();
     last = size - 1;
@@ -20,11 +21,15 @@ int main(void) {
     OK(PtlPut(from, PTL_NO_ACK_REQ, next, PT, 0, 0, 0, 0)); /* both know each other now */
     barrier();
     CHECK(memcmp(buffer, "too ", 4) == 0);
-    /* A child that closes what it has inherited does not close it for its parent. */
+    /* A child that closes what it has inherited does not close it for its parent. In a job of one
+     * it may then open an interface of its own. */
     child = fork();
     if (child == 0) {
+        RETURNS(PTL_FAIL, PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &own));
         PtlFini();
-        _exit(0);
+        OK(PtlInit(&most));
+        RETURNS(size == 1 ? PTL_OK : PTL_FAIL, PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &own));
+        _exit(failures != 0);
     }
     CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
     barrier();

@@ -186,17 +186,6 @@ fn allocate(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Gives all pages of a file back to the system: they read as zero afterwards. The length stays.
-/// No other thread or process may touch the file meanwhile.
-///
-/// # Errors
-/// That of the system.
-pub fn clear(file: BorrowedFd<'_>) -> io::Result<()> {
-    let bytes = len(file)?;
-    set_len(file, 0)?;
-    set_len(file, bytes)
-}
-
 /// Checks that this many bytes are available now for a memory file.
 ///
 /// # Errors

@@ -184,13 +184,13 @@ void PtlFini(void);
 /* Opens PTL_IFACE_DEFAULT; any other interface is PTL_IFACE_INVALID. pid is the caller's own or
  * PTL_PID_ANY, else PTL_PID_INVALID. desired and actual may be null. A repeated call returns the
  * same handle and the limits that were granted first. PTL_NO_SPACE: no memory for these limits.
- * PTL_FAIL: this network cannot carry the job (see PtlSetRank); a line on the standard error
- * stream says why. */
+ * PTL_FAIL: this network cannot carry the job (see PtlSetRank), or the process that forked this
+ * one has opened the interface; a line on the standard error stream says why. */
 int PtlNIInit(ptl_interface_t interface_number, ptl_pid_t pid, ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
               ptl_handle_ni_t *ni_handle);
 /* Undoes one PtlNIInit; the last one closes the interface. Later messages are dropped. A message
  * that is under way may still change memory for a moment. In a forked child the interface stays
- * that of the parent. */
+ * that of the parent; after PtlFini the child of a job of one may open its own. */
 int PtlNIFini(ptl_handle_ni_t ni_handle);
 /* PTL_SR_DROP_COUNT: messages to this process that no descriptor accepted. Other registers are
  * PTL_SR_INDEX_INVALID. */

@@ -24,7 +24,8 @@ calls! {
     /// `actual` may be null. `pid` is this process's id or `PTL_PID_ANY`, otherwise
     /// `PTL_PID_INVALID`. A second call returns the same handle, with the limits that were
     /// granted first. `PTL_NO_SPACE`: there is no memory for these limits; `PTL_FAIL`: this
-    /// network cannot carry the job (one line on the standard error stream says why).
+    /// network cannot carry the job, or the process that forked this one has opened the interface
+    /// (one line on the standard error stream says why).
     fn PtlNIInit(
         interface: u32,
         pid: u32,

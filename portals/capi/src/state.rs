@@ -111,6 +111,12 @@ pub(crate) fn finalise() {
 pub(crate) fn open(pid: u32, limits: Option<NiLimits>) -> Result<&'static Ni, Code> {
     let life = &mut *life();
     let ni = match open_ni(PTL_FAIL) {
+        Ok(ni) if ni.process != sys::process::pid() => {
+            return Err(job::complain(
+                "the interface is that of the process which has forked this one: call Portals \
+                 there, or in a job of one PtlFini first",
+            ));
+        }
         Ok(ni) => ni,
         Err(Code(PTL_NO_INIT)) => return Err(Code(PTL_NO_INIT)),
         Err(_) => return first_open(life, pid, limits),
@@ -128,10 +134,12 @@ fn first_open(life: &mut Life, pid: u32, limits: Option<NiLimits>) -> Result<&'s
     let job = job::job()?;
     check_pid(&job, pid)?;
     let interface = match job::fabric_file()? {
-        None if job.size() > 1 => {
-            return Err(job::complain("PTL_FABRIC_FD: must be set for more than one process"));
+        // Private memory: a process that this one forks, or another program of the same script,
+        // may open an interface too.
+        _ if job.size() == 1 => {
+            NetworkInterface::alone(job.nid(), job::arena_bytes()?, limits)?
         }
-        None => NetworkInterface::loopback(limits)?,
+        None => return Err(job::complain("PTL_FABRIC_FD: must be set for more than one process")),
         Some(_) if life.left => {
             return Err(job::complain(
                 "an interface that the other processes know cannot be opened again",

@@ -62,6 +62,10 @@ use sys::hint::cold_path;
 use sys::peer::Peer;
 use sys::thread;
 
+/// The arena of [`NetworkInterface::loopback`]: enough for everything that one process allocates in
+/// it. Untouched pages cost nothing.
+const LOOPBACK_BYTES: usize = 64 << 20;
+
 /// Calls in which a thread that only delivers takes frames between two waits.
 const DELIVERIES_PER_WAIT: u32 = 64;
 
@@ -93,7 +97,16 @@ impl fmt::Debug for NetworkInterface {
 impl NetworkInterface {
     /// Opens an interface of one process, whose arena is in private memory.
     pub fn loopback(limits: Option<NiLimits>) -> Result<NetworkInterface, PtlError> {
-        let nal = Loopback::new().ok_or(PtlError::NoSpace)?;
+        NetworkInterface::alone(0, LOOPBACK_BYTES, limits)
+    }
+
+    /// As [`NetworkInterface::loopback`], with this node id and an arena of this many bytes.
+    pub fn alone(
+        nid: u32,
+        bytes: usize,
+        limits: Option<NiLimits>,
+    ) -> Result<NetworkInterface, PtlError> {
+        let nal = Loopback::new(nid, bytes).ok_or(PtlError::NoSpace)?;
         NetworkInterface::with_nal(Box::new(nal), limits)
     }
 

@@ -1,6 +1,6 @@
 //! A fabric of one process whose arena is in private memory.
 //!
-//! Opened by [`crate::NetworkInterface::loopback`]. Invariant: no frame ever travels; the only
+//! Opened by [`crate::NetworkInterface::alone`]. Invariant: no frame ever travels; the only
 //! peer is mapped.
 
 use core::ptr::NonNull;
@@ -10,26 +10,25 @@ use super::{FrameSent, FrameSink, FrameWatch, Nal, Route};
 use crate::types::{MdIovec, Size};
 use sys::memory::Mapping;
 
-/// Enough for everything that one process allocates in it; untouched pages cost nothing.
-const BYTES: usize = 64 << 20;
-
 /// The arena of a process without peers.
 #[derive(Debug)]
 pub(crate) struct Loopback {
     arena: Mapping,
+    nid: u32,
 }
 
 impl Loopback {
-    /// `None` if there is no memory.
-    pub(crate) fn new() -> Option<Loopback> {
-        Mapping::anonymous(BYTES).ok().map(|arena| Loopback { arena })
+    /// An arena of this many bytes on the host with this node id; `None` if there is no such
+    /// memory.
+    pub(crate) fn new(nid: u32, bytes: usize) -> Option<Loopback> {
+        Mapping::anonymous(bytes).ok().map(|arena| Loopback { arena, nid })
     }
 }
 
 // SAFETY: the arena is zeroed, page-aligned memory that lives as long as the value.
 unsafe impl Nal for Loopback {
     fn nid(&self) -> u32 {
-        0
+        self.nid
     }
     fn index(&self) -> u32 {
         0
@@ -44,7 +43,7 @@ unsafe impl Nal for Loopback {
         self.arena.base()
     }
     fn arena_bytes(&self) -> usize {
-        BYTES
+        self.arena.len()
     }
     fn route(&self, _peer: u32) -> Route {
         Route::Mapped(self.arena.base())

@@ -97,8 +97,7 @@ pub enum AttachPolicy {
 /// What [`Fabric::join`] needs.
 #[derive(Debug)]
 pub struct FabricSpec {
-    /// The memory file of the fabric; empty at first. A process of more than one uses its part
-    /// once.
+    /// The memory file of the fabric; empty at first. A process opens one interface over its part.
     pub arena: OwnedFd,
     /// The number of this process.
     pub index: u32,
@@ -153,11 +152,6 @@ impl Fabric {
         // All processes pass the same length, so the order of their calls does not matter.
         let file = spec.arena.as_fd();
         memory::set_len(file, total as u64)?;
-        if spec.size == 1 {
-            // A process that is alone may open its interface again: what it wrote before must be
-            // zero then.
-            memory::clear(file)?;
-        }
         let mapping = Mapping::shared(file, 0, total)?;
         let FabricSpec { index, size, nid, jid, attach, .. } = spec;
         let memos = (0..size).map(|_| Memo::default()).collect::<Box<[Memo]>>();
