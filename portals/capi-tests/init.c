@@ -3,7 +3,7 @@
 
 int main(void) {
     ptl_handle_ni_t again = PTL_INVALID_HANDLE, stale;
-    ptl_ni_limits_t same;
+    ptl_ni_limits_t same, huge;
     ptl_process_id_t id;
     ptl_handle_eq_t eq;
     ptl_event_t event;
@@ -21,8 +21,12 @@ int main(void) {
     RETURNS(PTL_IFACE_INVALID, PtlNIInit(PTL_IFACE_DEFAULT + 1, PTL_PID_ANY, NULL, NULL, &again));
     RETURNS(PTL_PID_INVALID, PtlNIInit(PTL_IFACE_DEFAULT, 4711, NULL, NULL, &again));
     RETURNS(PTL_SEGV, PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, NULL));
+    CHECK(setenv("PTL_ARENA_BYTES", "2000000", 1) == 0); /* too few for these limits */
+    memset(&huge, 0, sizeof huge);
+    huge.max_mes = huge.max_mds = huge.max_eqs = 1 << 16;
+    RETURNS(PTL_NO_SPACE, PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, &huge, NULL, &again));
 
-    start(); /* initialises once more */
+    start(); /* initialises once more; with other limits the interface opens */
     OK(PtlNIInit(PTL_IFACE_DEFAULT, self.pid, NULL, &same, &again));
     CHECK(again == ni && memcmp(&same, &limits, sizeof same) == 0);
     other = self.pid + 1;

@@ -36,6 +36,7 @@ pub use exposed::NotExposed;
 pub use scattered::ScatteredPiece;
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::fmt;
 use core::mem::{self, size_of};
 use core::ptr::NonNull;
@@ -161,6 +162,18 @@ impl NetworkInterface {
         nal: Box<dyn Nal>,
         limits: Option<NiLimits>,
     ) -> Result<NetworkInterface, PtlError> {
+        let nal = Arc::from(nal);
+        let opened = NetworkInterface::over(&nal, limits);
+        if opened.is_err() {
+            nal.not_opened();
+        }
+        opened
+    }
+
+    fn over(
+        nal: &Arc<dyn Nal>,
+        limits: Option<NiLimits>,
+    ) -> Result<NetworkInterface, PtlError> {
         let limits = arena::granted(&limits.unwrap_or(NiLimits::DEFAULT));
         let size = nal.size();
         if nal.index() >= size || size > PROCESSES {
@@ -175,7 +188,7 @@ impl NetworkInterface {
             .ok_or(PtlError::NoSpace)?;
         let interface = NetworkInterface {
             framer: Framer::new(size, nal.lanes()),
-            state: NiState::new(Peers::new(nal.into(), view), limits),
+            state: NiState::new(Peers::new(Arc::clone(nal), view), limits),
             framed: AtomicU64::new(0),
             framed_before: AtomicBool::new(false),
             in_a_row: AtomicBool::new(false),

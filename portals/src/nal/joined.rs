@@ -227,6 +227,9 @@ unsafe impl Nal for Joined {
     fn mapped(&self) -> (NonNull<u8>, usize) {
         self.host.mapped()
     }
+    fn not_opened(&self) {
+        self.host.not_opened();
+    }
     fn route(&self, peer: u32) -> Route {
         if self.is_here(peer) { self.host.route(peer) } else { Route::Wire }
     }

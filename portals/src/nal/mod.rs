@@ -84,6 +84,9 @@ pub unsafe trait Nal: Send + Sync {
     fn mapped(&self) -> (NonNull<u8>, usize) {
         (self.arena(), self.arena_bytes())
     }
+    /// No interface was opened over this, and nothing was written to the arena: this process may
+    /// try again.
+    fn not_opened(&self) {}
     /// How to reach a peer, ourselves included. Called once, when the peer is first addressed.
     fn route(&self, peer: u32) -> Route;
     /// Whether memory of a `Mapped` peer outside of its arena and segment may be reached by

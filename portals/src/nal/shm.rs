@@ -259,6 +259,10 @@ unsafe impl Nal for Fabric {
     fn mapped(&self) -> (NonNull<u8>, usize) {
         (self.mapping.base(), self.mapping.len())
     }
+    fn not_opened(&self) {
+        let magic = &self.header(self.index).ident.magic;
+        let _ = magic.compare_exchange(JOINED, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
     fn route(&self, peer: u32) -> Route {
         Route::Mapped(self.part(peer))
     }
