@@ -1,11 +1,15 @@
-/* PtlMDUpdate: reads, replaces, refuses while the queue is not empty, revives a descriptor. */
+/* PtlMDUpdate: reads, replaces, refuses while the queue is not empty or a reply is to come, revives
+ * a descriptor. */
 #include "check.h"
+
+#define PT_GET 6
 
 int main(void) {
     ptl_handle_eq_t eq, other;
     ptl_handle_md_t from, into;
     ptl_md_t md, old;
-    char first[16], second[16], data[8] = "updated";
+    char first[16], second[16], third[16], data[8] = "updated";
+    int rc;
 
     start();
     eq = queue(64);
@@ -56,5 +60,25 @@ int main(void) {
     md.options |= 0x80000000U;
     RETURNS(PTL_MD_ILLEGAL, PtlMDUpdate(into, NULL, &md, PTL_EQ_NONE));
     RETURNS(PTL_MD_INVALID, PtlMDUpdate(eq, &old, NULL, PTL_EQ_NONE));
+    /* A reply ends in the memory for which it was requested. */
+    md = region(second, sizeof second, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE);
+    memcpy(second, data, sizeof data);
+    (void)target(PT_GET, md);
+    memset(first, 0, sizeof first);
+    memset(third, 0, sizeof third);
+    md = region(first, sizeof first, 0, eq);
+    from = source(md);
+    barrier();
+    OK(PtlGet(from, next, PT_GET, 0, 0, 0));
+    md.start = third;
+    RETURNS(PTL_MD_NO_UPDATE, PtlMDUpdate(from, NULL, &md, eq));
+    (void)expect(eq, PTL_EVENT_REPLY_END);
+    CHECK(strcmp(first, "updated") == 0 && third[0] == 0);
+    OK(PtlMDUpdate(from, NULL, &md, eq));
+    /* A get that is dropped has no reply, and holds up no update once its target knows. */
+    OK(PtlGet(from, next, PT_MARK, 0, 0, 0));
+    while ((rc = PtlMDUpdate(from, NULL, &md, PTL_EQ_NONE)) == PTL_MD_NO_UPDATE)
+        expect_empty(idle_eq);
+    CHECK(rc == PTL_OK);
     return finish("update");
 }

@@ -235,9 +235,9 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op, pt
 /* PTL_MD_IN_USE while an operation uses it. Posts no event. */
 int PtlMDUnlink(ptl_handle_md_t md_handle);
 /* old_md and new_md may be null. PTL_MD_NO_UPDATE: test_eq is not empty, or an event is about to
- * be posted to it. With PTL_EQ_NONE for test_eq: an operation moves bytes for a second. Then an
- * event that was not read before the update has the new start, length, max_size, options, user_ptr
- * and eq_handle in its md. */
+ * be posted to it. With PTL_EQ_NONE for test_eq: an operation moves bytes for a second. With both:
+ * the reply to a get is to come. After an update with PTL_EQ_NONE an event that was not read
+ * before has the new start, length, max_size, options, user_ptr and eq_handle in its md. */
 int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md, ptl_handle_eq_t test_eq);
 
 /* ---- event queues ---- */

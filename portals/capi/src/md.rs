@@ -46,7 +46,7 @@ calls! {
 
     /// Stores the present state in `old`, and replaces it by `new`; either may be null.
     /// `PTL_MD_NO_UPDATE`: `test_eq` holds an event, or one is about to be posted; with
-    /// `PTL_EQ_NONE` the queue is not tested.
+    /// `PTL_EQ_NONE` the queue is not tested. In both cases also: the reply to a get is to come.
     fn PtlMDUpdate(md: CHandle, old: *mut abi::CMd, new: *const abi::CMd, test_eq: CHandle) {
         let ni = state::open_ni(PTL_MD_INVALID)?;
         let md = md_in(md)?;

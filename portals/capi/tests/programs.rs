@@ -381,7 +381,7 @@ fn a_job_that_cannot_be_is_refused_in_a_line() {
 
 #[test]
 fn messages_may_have_to_wait_for_a_call_of_their_target() {
-    for name in ["ring", "events", "getput", "limits"] {
+    for name in ["ring", "events", "getput", "limits", "update"] {
         let text = succeeds(job(3, &program(name)).env("PTL_ATTACH", "0"));
         assert!(text.contains("PASS"), "{text}");
     }

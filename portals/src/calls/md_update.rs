@@ -23,7 +23,7 @@ impl NetworkInterface {
     /// event and none is about to be posted, replaces it by `new`. With [`EqHandle::NONE`] it
     /// replaces in any case, but waits for operations that are moving bytes. If one of them does
     /// not end within a second, since its initiator is stopped or dead, the result is
-    /// `PTL_MD_NO_UPDATE`.
+    /// `PTL_MD_NO_UPDATE`. It is so in both cases while the reply to a framed get is to come.
     ///
     /// New operations must wait meanwhile. One of them may be what the update waits for: a put
     /// from this descriptor that looks at its list. Two updates of two processes may wait for each
@@ -98,11 +98,15 @@ impl NetworkInterface {
         }
         // From here on no new operation can use the descriptor, if it is to be replaced.
         let mut moves_bytes = false;
+        // A reply is written to the memory that its descriptor has then. Acquire pairs with the
+        // Release in `reply_is_over`. Read after the hazards: a get is counted under one.
+        let awaits_reply = || local.record.asked.load(Ordering::Acquire) != 0;
         let free = match (tested, &examined) {
             (Some(eq), Some(_)) => {
                 // First the hazards, then the queue: an operation that has cleared its hazard
                 // has posted its events.
                 !self.state.busy(local.index, me.is_some())
+                    && !awaits_reply()
                     && !self.state.eq_about_to_fill(eq)
                     && self.state.eq_is_empty(eq)
             }
@@ -110,7 +114,7 @@ impl NetworkInterface {
             // their own copy.
             (None, Some(_)) if !local.record.exposed.load(Ordering::Relaxed) => {
                 moves_bytes = !self.state.wait_unused(local.index, me.is_some(), wait_ns);
-                !moves_bytes
+                !moves_bytes && !awaits_reply()
             }
             (None, Some(_)) => false,
             (_, None) => true,

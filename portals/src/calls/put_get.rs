@@ -317,12 +317,15 @@ impl NetworkInterface {
         md: MdHandle,
         local_offset: Size,
     ) {
+        if self.state.peers.is_mapped(target) {
+            self.framed_before.store(true, Ordering::Relaxed);
+            if header.kind != OpKind::Put {
+                self.state.mds[(md.0 & 0xffff) as usize].asked.fetch_add(1, Ordering::Relaxed);
+            }
+        }
         hold.clear(true);
         doorbell::ring(self.state.peers.own.view.header());
         self.framed.fetch_add(1, Ordering::Relaxed);
-        if self.state.peers.is_mapped(target) {
-            self.framed_before.store(true, Ordering::Relaxed);
-        }
         self.framer.submit(
             &self.state,
             Submission { target, header: *header, source, ack, md, local_offset },

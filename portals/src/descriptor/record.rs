@@ -49,7 +49,10 @@ pub(crate) struct MdRecord {
     pub(crate) handle: AtomicU32,
     /// Framed messages that use it.
     pub(crate) pending: AtomicU32,
-    /// Those of them that share one operation in flight in the state word
+    /// Gets and get-puts in frames whose replies are to come. An update waits for them; a descriptor
+    /// that is unlinked takes no replies.
+    pub(crate) asked: AtomicU32,
+    /// Those of [`MdRecord::pending`] that share one operation in flight in the state word
     /// ([`state`](crate::descriptor::state)).
     pub(crate) sharing: AtomicU32,
     /// Peers use it by remote access, until the interface is closed.
@@ -95,6 +98,12 @@ pub(crate) struct MdMemory {
 unsafe impl Send for MdMemory {}
 
 impl MdRecord {
+    /// A reply has come, or will never. No count falls below 0: a peer may say so too often.
+    pub(crate) fn reply_is_over(&self) {
+        let less = |n: u32| n.checked_sub(1);
+        let _ = self.asked.fetch_update(Ordering::Release, Ordering::Relaxed, less);
+    }
+
     fn kind(&self) -> MemoryKind {
         Traits(self.traits.load(Ordering::Relaxed)).kind()
     }

@@ -18,7 +18,7 @@ pub(crate) enum FrameRole {
     Ack,
     /// The answer to a get or get-put.
     Reply,
-    /// Confirms to the initiator that its request has been matched (or dropped).
+    /// Confirms to the initiator that its request has been matched, or dropped (`failed`).
     Taken,
     /// Names a block of an exposed descriptor to an initiator; the payload is an
     /// [`ExposureNotice`](crate::transfer::exposures::ExposureNotice).
@@ -34,6 +34,7 @@ pub(crate) enum FrameRole {
 /// | 8 | all | role 1:0, operation 3:2 (3: [`FrameRole::Exposed`]), ack 4, confirm 5, later frame 6, failed 7, portal 19:8, access control entry 31:20; number of the message 63:32 |
 /// | 8 | later frames of a message | position of the payload; nothing follows |
 /// | 44 | first frames but [`FrameRole::Taken`] and [`FrameRole::Exposed`] | uid, jid, descriptor (32 bits each), match bits, remote offset, length, header data |
+/// | 4 | [`FrameRole::Taken`] of a get or get-put | descriptor |
 /// | 8 | request of a get or get-put, reply | local offset |
 /// | 8 | ack, reply | accepted bytes |
 ///
@@ -47,7 +48,7 @@ pub(crate) struct FrameHeader {
     /// Request: the initiator wants a [`FrameRole::Taken`].
     pub(crate) confirm: bool,
     /// Bytes of the message could not be read, or those of the acknowledged put not be written:
-    /// the operation has failed.
+    /// the operation has failed. Or the request was dropped.
     pub(crate) failed: bool,
     /// Number of the message, counted by its sender; wraps.
     pub(crate) message: u32,
@@ -118,6 +119,16 @@ impl FrameHeader {
         matches!(self.role, FrameRole::Ack | FrameRole::Reply)
     }
 
+    /// Whether it confirms a get or get-put, and names the descriptor of the reply.
+    fn confirms_get(&self) -> bool {
+        self.role == FrameRole::Taken && self.op != OpKind::Put
+    }
+
+    /// Whether it asks for a reply, and for word that there will be none.
+    pub(crate) fn awaits_reply(&self) -> bool {
+        self.role == FrameRole::Request && self.op != OpKind::Put && self.confirm
+    }
+
     /// Whether a message of this role and operation can have later frames.
     pub(crate) fn may_continue(&self) -> bool {
         match self.role {
@@ -155,6 +166,9 @@ impl FrameHeader {
         if later {
             out.extend(self.at.to_le_bytes());
             return;
+        }
+        if self.confirms_get() {
+            out.extend(self.md.0.to_le_bytes());
         }
         if matches!(self.role, FrameRole::Taken | FrameRole::Exposed) {
             return;
@@ -200,6 +214,9 @@ impl FrameHeader {
         if first & 1 << 6 != 0 {
             frame.at = large(&mut rest)?;
             return (frame.at != 0 && frame.may_continue()).then_some((frame, rest));
+        }
+        if frame.confirms_get() {
+            frame.md = MdHandle(small(&mut rest)?);
         }
         if matches!(frame.role, FrameRole::Taken | FrameRole::Exposed) {
             return Some((frame, rest));
@@ -335,7 +352,10 @@ mod tests {
         let FrameHeader { pt_index, ac_index, .. } = absent;
         let sent = FrameHeader { pt_index, ac_index, ..sent };
         match (sent.role, sent.op) {
-            (FrameRole::Taken, _) => absent,
+            (FrameRole::Taken, OpKind::Put) => absent,
+            (FrameRole::Taken, OpKind::Get | OpKind::GetPut) => {
+                FrameHeader { md: sent.md, ..absent }
+            }
             (FrameRole::Exposed, _) => FrameHeader { op: OpKind::Put, ..absent },
             (FrameRole::Request, OpKind::Put) => {
                 FrameHeader { local_offset: 0, mlength: 0, ..sent }
@@ -363,6 +383,7 @@ mod tests {
             (Reply, GetPut, 0, FrameHeader::MOST_BYTES),
             (Reply, Get, u64::MAX, 16),
             (Taken, Put, 0, 8),
+            (Taken, Get, 0, 12),
             (Exposed, Put, 0, 8),
         ] {
             let sent = frame(role, op, at);

@@ -205,6 +205,7 @@ impl NiState {
         owner.written[index as usize].words.generation = generation;
         cell.state.0.store(state, Ordering::Relaxed);
         record.pending.store(0, Ordering::Relaxed);
+        record.asked.store(0, Ordering::Relaxed);
         record.handle.store(generation << 16 | index, Ordering::Relaxed);
         record.control.store(generation << 16 | control::LIVE, Ordering::Release);
         MdHandle(generation << 16 | index)

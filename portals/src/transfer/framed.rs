@@ -143,25 +143,42 @@ impl NiState {
 
     /// The initiator's side, when the first bytes of a reply arrive: claims the descriptor of
     /// the get, posts REPLY_START. `None`: the descriptor is not valid, inactive or too short;
-    /// dropped and counted. `header` is the get's, with the target as `initiator`.
+    /// dropped and counted. `header` is the get's, with the target as `initiator`. `asked`: the
+    /// descriptor counts it as a reply that is to come.
     pub(crate) fn reply_begin(
         &self,
         md: MdHandle,
         local_offset: Size,
         mlength: Size,
         header: &MessageHeader,
+        asked: bool,
     ) -> Option<FramedTransfer> {
-        let transfer = self.with_local(md, |local| {
+        let begin = |local: &LocalMd<'_>| {
             if local_offset.checked_add(mlength)? > local.length() {
                 return None;
             }
             let matched = claim_local(local, local_offset, mlength)?;
             Some(self.transfer_begin(&matched, header, OpHalf::Reply))
+        };
+        let transfer = self.with_local(md, |local| {
+            let transfer = begin(local);
+            if asked {
+                local.record.reply_is_over();
+            }
+            transfer
         });
         if transfer.is_none() {
             self.dropped(&self.peers.own, header.pt_index, header.match_bits);
         }
         transfer
+    }
+
+    /// The get of this descriptor was dropped: there is no reply.
+    pub(crate) fn reply_fails(&self, md: MdHandle) {
+        let _ = self.with_local(md, |local| {
+            local.record.reply_is_over();
+            Some(())
+        });
     }
 
     /// As [`NiState::reply_begin`], before the bytes of a get begin to move by remote access.

@@ -306,7 +306,12 @@ impl Framer {
             let follows = are_more && piece == rest;
             match send_frame(ni, peer, message, (piece, follows), (&mut *head, &mut *scratch)) {
                 FrameSent::Full => break,
-                FrameSent::Gone => message.frame.failed = true,
+                FrameSent::Gone => {
+                    message.frame.failed = true;
+                    if message.frame.awaits_reply() {
+                        ni.reply_fails(message.frame.md);
+                    }
+                }
                 FrameSent::Sent => {
                     left = true;
                     message.frame.at += piece;
@@ -345,7 +350,10 @@ impl Framer {
             return;
         }
         match (frame.role, frame.op) {
-            (FrameRole::Taken, _) => {
+            (FrameRole::Taken, op) => {
+                if frame.failed && op != OpKind::Put {
+                    ni.reply_fails(frame.md);
+                }
                 // A peer that confirms too often only loses its own order of arrival.
                 if let Some(word) = self.busy.get(peer as usize) {
                     let less = |n: u32| n.checked_sub(1);
@@ -427,7 +435,7 @@ impl Framer {
                 ni,
                 lane,
                 peer,
-                FrameHeader { role: FrameRole::Taken, ..*frame },
+                FrameHeader { role: FrameRole::Taken, failed: transfer.is_none(), ..*frame },
                 OutgoingPayload::None,
             );
         }
@@ -452,6 +460,7 @@ impl Framer {
                     frame.local_offset,
                     frame.mlength,
                     &frame.header(peer),
+                    ni.peers.is_mapped(peer),
                 ),
                 FrameRole::Request | FrameRole::Ack | FrameRole::Taken | FrameRole::Exposed => {
                     self.match_request(ni, lane, peer, &frame)
