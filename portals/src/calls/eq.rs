@@ -10,7 +10,7 @@ use super::NetworkInterface;
 use crate::arena::ring::first;
 use crate::arena::{ShapeWords, doorbell};
 use crate::descriptor::record::MdRecord;
-use crate::event::record::{EqWatch, TakenEvent, pass, take_slot};
+use crate::event::record::{EqRecord, EqWatch, TakenEvent, pass, take_slot};
 use crate::event::ring::INLINE;
 use crate::nal::numbering::RemoteName;
 use crate::types::*;
@@ -133,21 +133,35 @@ impl NetworkInterface {
         Ok(())
     }
 
-    /// Takes the next event, and the result of `read` on it. The caller has looked the queue up.
+    /// Takes the next event, and the result of `read` on it. The caller has looked the queue up,
+    /// and found it at `index`.
     #[inline(always)]
-    fn take<R>(&self, index: u32, read: impl FnOnce(&TakenEvent) -> R) -> Option<(TakenEvent, R)> {
+    fn take<R>(
+        &self,
+        eq: EqHandle,
+        index: u32,
+        read: impl FnOnce(&TakenEvent) -> R,
+    ) -> Option<(TakenEvent, R)> {
         let (record, ring) =
             (&self.state.eqs[index as usize], &self.state.peers.own.rings[index as usize]);
         // Acquire: see [`crate::arena::ring`].
         if !ring.holds(record.next.load(Ordering::Relaxed)) || !record.try_consume() {
             return None;
         }
-        let live = record.handle.load(Ordering::Relaxed) & 1 == 1;
+        // Another thread may have freed it since, and allocated a new one there.
+        let live = record.is_of(eq, Ordering::Relaxed);
         // Acquire: see [`crate::arena::ring`].
         let slot = if live { record.look(Ordering::Acquire) } else { None };
         let inline = &mut InlineWords::default();
         let taken =
             slot.map(|slot| take_slot(record, self.state.eq_cell(index), slot, inline, read));
+        self.leave_queue(record);
+        taken
+    }
+
+    /// Gives the turn at a queue back ([`EqRecord::try_consume`]).
+    #[inline(always)]
+    pub(super) fn leave_queue(&self, record: &EqRecord) {
         record.consuming.store(false, Ordering::Release);
         if record.missed.load(Ordering::Relaxed) {
             // A thread that found the queue taken may be about to sleep although there is more.
@@ -155,7 +169,6 @@ impl NetworkInterface {
             fence(Ordering::SeqCst);
             doorbell::ring(self.state.peers.own.view.header());
         }
-        taken
     }
 
     /// Takes the next event after a look at the frames, and the result of `read` on it and its
@@ -169,7 +182,7 @@ impl NetworkInterface {
         self.progress();
         loop {
             let record = |taken: &TakenEvent| self.state.named(taken.md());
-            match self.take(index, |taken| record(taken).map(|record| read(taken, record))) {
+            match self.take(eq, index, |taken| record(taken).map(|record| read(taken, record))) {
                 Some((taken, Some(read))) => return Ok(Some((index, taken, read))),
                 Some((taken, None)) => self.event_is_damaged(index, &taken),
                 None => break,
@@ -342,6 +355,21 @@ mod tests {
         record.consuming.store(false, Ordering::Relaxed);
         assert!(ni.eq_get(eq).unwrap().is_some());
         assert_ne!(ni.doorbell(), seen);
+    }
+
+    /// A thread that has looked a queue up takes no event of a later queue in its place.
+    #[test]
+    fn an_event_goes_to_no_caller_that_named_an_earlier_queue() {
+        let ni = NetworkInterface::loopback(None).unwrap();
+        let earlier = ni.eq_alloc(4, None).unwrap();
+        let index = ni.state.eq_index(earlier).unwrap();
+        ni.eq_free(earlier).unwrap();
+        let reused = |eq: &EqHandle| ni.state.eq_index(*eq) == Ok(index);
+        let later = (0..ni.limits().max_eqs).map(|_| ni.eq_alloc(4, None).unwrap()).find(reused);
+        let ring = &ni.state.peers.own.rings[index as usize];
+        ring.slots().at(8).control.store(published(8), Ordering::Release);
+        assert!(ni.take(earlier, index, |_| ()).is_none());
+        assert!(ni.take(later.unwrap(), index, |_| ()).is_some());
     }
 
     /// A watch may be looked at when its interface has been closed.

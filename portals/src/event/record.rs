@@ -58,6 +58,12 @@ pub(crate) struct EqRecord {
 }
 
 impl EqRecord {
+    /// Whether it is that of the live queue with this handle.
+    #[inline(always)]
+    pub(crate) fn is_of(&self, eq: EqHandle, order: Ordering) -> bool {
+        self.handle.load(order) == eq.0 >> 16 << 16 | 1
+    }
+
     /// The slot of the next event, if that event is published.
     #[inline(always)]
     pub(crate) fn look(&self, order: Ordering) -> Option<&EventSlot> {

@@ -18,9 +18,7 @@ impl NiState {
     pub(crate) fn eq_index(&self, eq: EqHandle) -> Result<u32, PtlError> {
         let index = eq.0 & 0xffff;
         match self.eqs.get(index as usize) {
-            Some(record) if record.handle.load(Ordering::Acquire) == eq.0 >> 16 << 16 | 1 => {
-                Ok(index)
-            }
+            Some(record) if record.is_of(eq, Ordering::Acquire) => Ok(index),
             _ => Err(PtlError::EqInvalid),
         }
     }
