@@ -43,7 +43,7 @@ calls! {
         let ni = state::open_ni(PTL_EQ_INVALID)?;
         let event = out(event)?;
         let eq = eq_in(eq)?;
-        let fetched = ni.interface.eq_get(eq)?.ok_or(Code(PTL_EQ_EMPTY))?;
+        let fetched = ni.interface.eq_get_past_dead(eq)?.ok_or(Code(PTL_EQ_EMPTY))?;
         // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe { hand_over(ni, eq, &fetched, event) }
     }

@@ -8,6 +8,9 @@ use super::NetworkInterface;
 use crate::types::*;
 use sys::{clock, thread};
 
+/// Longest sleep while a process has begun to post the next event of a queue.
+const HELD_SLEEP_NS: u64 = 1_000_000;
+
 impl NetworkInterface {
     /// `PtlEQWait`
     pub fn eq_wait(&self, eq: EqHandle) -> Result<FetchedEvent, PtlError> {
@@ -27,7 +30,7 @@ impl NetworkInterface {
     ) -> Result<Option<(usize, FetchedEvent)>, PtlError> {
         let look = || {
             for (which, &eq) in eqs.iter().enumerate() {
-                if let Some(fetched) = self.eq_get(eq)? {
+                if let Some(fetched) = self.eq_get_past_dead(eq)? {
                     return Ok(Some((which, fetched)));
                 }
             }
@@ -55,7 +58,9 @@ impl NetworkInterface {
                     Some(left) => left,
                 },
             };
-            self.sleep(seen, left);
+            // The process that holds a queue up may die, which rings no doorbell.
+            let is_held = eqs.iter().any(|&eq| self.eq_held_by(eq).is_some());
+            self.sleep(seen, if is_held { left.min(HELD_SLEEP_NS) } else { left });
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The calls of the specification on one interface.
 //!
 //! Called by the users of this crate: its C interface, and the conduit. A file holds the calls on
-//! one object: [`ac`], [`me`], [`md`] and [`md_update`], [`eq`] and [`eq_poll`]. The data movement
-//! calls are in [`put_get`], [`get_put`], [`at_once`], whose fast paths are [`cached`] and
-//! [`attached`], and [`scattered`]. This one holds the interface itself: `PtlNIInit`, identity,
-//! limits, status, library memory. Invariant: every call may be made by several threads at once.
+//! one object: [`ac`], [`me`], [`md`] and [`md_update`], [`eq`], [`eq_dead`] and [`eq_poll`]. The
+//! data movement calls are in [`put_get`], [`get_put`], [`at_once`], whose fast paths are
+//! [`cached`] and [`attached`], and [`scattered`]. This one holds the interface itself:
+//! `PtlNIInit`, identity, limits, status, library memory. Invariant: every call may be made by
+//! several threads at once.
 
 mod ac;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod check_tests;
 #[cfg(test)]
 mod damage_tests;
 mod eq;
+mod eq_dead;
 mod eq_poll;
 #[cfg(test)]
 mod event_tests;

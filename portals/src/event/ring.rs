@@ -158,6 +158,26 @@ impl EventRing {
         slots.at(position).control.load(Ordering::Acquire) == published(position)
     }
 
+    /// The producer that has claimed this position, which the consumer has reached, and not
+    /// published it. A peer wrote the number.
+    pub(crate) fn reserved_by(&self, position: u64) -> Option<u32> {
+        let now = self.slots().at(position).control.load(Ordering::Relaxed);
+        ring::reserved_by(now, position)
+    }
+
+    /// Publishes this position, which the consumer has reached and `producer` has claimed, without
+    /// an event: the producer is dead, and the event is lost. False: it is published already.
+    pub(crate) fn give_up(&self, cell: &EqCell, position: u64, producer: u32) -> bool {
+        let control = &self.slots().at(position).control;
+        let (claimed, relaxed) = (ring::reserved(position, producer), Ordering::Relaxed);
+        let given_up =
+            control.compare_exchange(claimed, published(position), relaxed, relaxed).is_ok();
+        if given_up {
+            lose(cell, position);
+        }
+        given_up
+    }
+
     /// Prefetches for writing the cache line of the slot for the next event but `ahead`.
     #[inline(always)]
     pub(crate) fn prefetch(&self, slots: EventSlots<'_>, ahead: u64) {

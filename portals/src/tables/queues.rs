@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 
 use super::{NiState, OwnerTables};
 use crate::arena::hazard;
-use crate::arena::ring::{self, reserved_by};
+use crate::arena::ring;
 use crate::arena::{ClaimedBelow, EqCell, EventSlot, LINE, ShapeWords};
 use crate::types::*;
 
@@ -102,10 +102,7 @@ impl NiState {
             if record.handle.load(Ordering::Acquire) & 1 == 0 {
                 return None;
             }
-            let position = record.next.load(Ordering::Relaxed);
-            let slots = ring.slots();
-            let now = slots.at(position).control.load(Ordering::Relaxed);
-            reserved_by(now, position)
+            ring.reserved_by(record.next.load(Ordering::Relaxed))
         })
     }
 
