@@ -1,13 +1,15 @@
 /* libcnos: the functions by which a program of a Cray XT asks its system about its job, for jobs
  * of ptlrun. Rank, size and addresses come from libportals3, the barrier from ptlrun. In a
  * barrier a process writes a byte to the socket that PTL_BARRIER_FD names, and reads one when all
- * have written.
+ * have written. Meanwhile it takes and sends messages that need its calls: another process may wait
+ * for one of them before it comes to the barrier.
  *
  * Invariant: nothing here makes a descriptor, a thread or a process. */
 #include <cnos_mpi_os.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -88,6 +90,8 @@ static int barrier_socket(void) {
 
 int cnos_barrier(void) {
     unsigned int rank, size;
+    ptl_sr_value_t drops;
+    struct pollfd answer;
     char byte = 0;
     ssize_t done;
     int number;
@@ -101,12 +105,18 @@ int cnos_barrier(void) {
     do
         done = send(number, &byte, 1, MSG_NOSIGNAL);
     while (done < 0 && errno == EINTR);
+    answer.fd = number;
+    answer.events = POLLIN;
     while (done == 1) {
-        done = recv(number, &byte, 1, 0);
-        if (done == 1)
-            return 0;
-        if (done < 0 && errno == EINTR)
-            done = 1;
+        if (poll(&answer, 1, 1) > 0) {
+            done = recv(number, &byte, 1, 0);
+            if (done == 1)
+                return 0;
+            if (done < 0 && errno == EINTR)
+                done = 1;
+        }
+        /* A call that delivers, and needs no queue. */
+        (void)PtlNIStatus(interface, PTL_SR_DROP_COUNT, &drops);
     }
     return -1;
 }

@@ -30,7 +30,8 @@ int cnos_register_ptlid(ptl_process_id_t id);
 /* Stores the addresses of all processes, by rank, in memory that the library keeps. Returns the
  * number of processes. */
 int cnos_get_nidpid_map(cnos_nidpid_map_t **map);
-/* Waits until all processes of the job have called it. -1: one of them has exited. */
+/* Waits until all processes of the job have called it. Takes and sends messages meanwhile, while
+ * the interface of cnos_barrier_init is open. -1: one of them has exited. */
 int cnos_barrier(void);
 
 #ifdef __cplusplus

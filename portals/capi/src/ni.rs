@@ -56,14 +56,15 @@ calls! {
         state::close(ni)
     }
 
-    /// Stores the value of register `PTL_SR_DROP_COUNT` in `status`; other registers are
-    /// `PTL_SR_INDEX_INVALID`.
+    /// Takes and sends messages that need calls of this process. Then stores the value of register
+    /// `PTL_SR_DROP_COUNT` in `status`; other registers are `PTL_SR_INDEX_INVALID`.
     fn PtlNIStatus(ni: CHandle, register: u32, status: *mut u64) {
         let ni = state::ni(ni)?;
         let status = out(status)?;
         if register != PTL_SR_DROP_COUNT {
             return Err(Code(PTL_SR_INDEX_INVALID));
         }
+        ni.interface.progress();
         // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe { status.write(ni.interface.status(StatusRegister::DropCount)) };
         Ok(())

@@ -387,6 +387,56 @@ fn messages_may_have_to_wait_for_a_call_of_their_target() {
     }
 }
 
+/// Each of the two processes waits in a barrier for the other, which waits for a message: of the
+/// one that it is the initiator, of the other the target.
+const MESSAGES_BEFORE_BARRIERS: &str = r#"
+#include "check.h"
+#include <cnos_mpi_os.h>
+
+int main(void) {
+    static char bytes[1 << 18];
+    cnos_nidpid_map_t *map;
+    ptl_handle_md_t from;
+    ptl_handle_eq_t eq;
+
+    start();
+    CHECK(cnos_barrier_init(ni) == 0 && cnos_register_ptlid(self) == 0 && cnos_get_nidpid_map(&map) == 2);
+    eq = queue(16);
+    (void)target(PT, region(bytes, sizeof bytes, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq));
+    from = source(region(bytes, sizeof bytes, 0, eq));
+    barrier();
+    alarm(20);
+    if (rank == 0)
+        OK(PtlPut(from, PTL_NO_ACK_REQ, next, PT, 0, 0, 0, 0));
+    else
+        (void)expect(eq, PTL_EVENT_PUT_END);
+    CHECK(cnos_barrier() == 0);
+    if (rank == 0) {
+        (void)expect(eq, PTL_EVENT_SEND_END);
+        OK(PtlPut(from, PTL_ACK_REQ, next, PT, 0, 0, 0, 0));
+        (void)expect(eq, PTL_EVENT_SEND_END);
+        (void)expect(eq, PTL_EVENT_ACK);
+    }
+    CHECK(cnos_barrier() == 0);
+    return finish("cnos");
+}
+"#;
+
+#[test]
+fn a_barrier_of_cnos_takes_and_sends_messages() {
+    let (text, binary, lib) =
+        (place().join("cnos.c"), place().join("cnos"), place().join("lib"));
+    fs::write(&text, MESSAGES_BEFORE_BARRIERS).expect("write");
+    let mut build = cc();
+    build.arg("-I").arg(source("../capi-tests")).arg(&text).arg(source("cnos/cnos.c"));
+    build.arg("-o").arg(&binary).arg("-L").arg(&lib);
+    succeeds(build.arg(format!("-Wl,-rpath,{}", lib.display())).arg("-lportals3"));
+    for attach in ["0", "1"] {
+        let text = succeeds(job(2, &binary).env("PTL_ATTACH", attach));
+        assert!(text.contains("cnos: PASS"), "{text}");
+    }
+}
+
 #[test]
 fn a_job_ends_when_a_process_dies() {
     let file = place().join("dies.sh");
