@@ -9,7 +9,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::free_indexes::FreeIndexes;
-use crate::arena::{AcWords, IdentWords, MdWords, MeWords, PieceWords, ShapeWords};
+use crate::arena::{AcWords, EventSlot, IdentWords, MdWords, MeWords, PieceWords, ShapeWords};
 use crate::descriptor::record::Pieces;
 use crate::types::*;
 use sys::memory::LockedPages;
@@ -35,8 +35,8 @@ pub(crate) struct OwnerTables {
     pub(crate) free_eqs: FreeIndexes,
     /// Of each queue; one without slots is free.
     pub(crate) rings: Vec<ShapeWords>,
-    /// Size and offset of rings that can be reused.
-    pub(crate) free_rings: Vec<(u64, u64)>,
+    /// Slots of freed rings, of which no two runs are next to each other.
+    pub(crate) free_slots: Vec<FreeSlots>,
     pub(crate) next_eq_key: u64,
     /// First free byte of the arena.
     pub(crate) next_byte: usize,
@@ -63,7 +63,7 @@ impl OwnerTables {
             free_iovs: Vec::new(),
             free_eqs: FreeIndexes::new(limits.max_eqs),
             rings: vec![ShapeWords::default(); limits.max_eqs as usize],
-            free_rings: Vec::new(),
+            free_slots: Vec::new(),
             next_eq_key: 0,
             next_byte,
             ident: IdentWords::default(),
@@ -71,6 +71,22 @@ impl OwnerTables {
             written: Vec::new(),
             registered: LockedPages::new(),
         }
+    }
+}
+
+/// Slots of the arena that belonged to rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FreeSlots {
+    /// Offset of the first.
+    pub(crate) start: u64,
+    /// How many.
+    pub(crate) count: u64,
+}
+
+impl FreeSlots {
+    /// Offset behind the last.
+    pub(crate) fn end(self) -> u64 {
+        self.start + self.count * size_of::<EventSlot>() as u64
     }
 }
 

@@ -6,11 +6,38 @@
 use core::mem;
 use core::sync::atomic::Ordering;
 
+use super::owner::FreeSlots;
 use super::{NiState, OwnerTables};
 use crate::arena::hazard;
 use crate::arena::ring;
 use crate::arena::{ClaimedBelow, EqCell, EventSlot, LINE, ShapeWords};
 use crate::types::*;
+
+/// Takes this many freed slots that follow each other, from the shortest run that has them: the
+/// offset of the first.
+fn take_slots(owner: &mut OwnerTables, count: u64) -> Option<u64> {
+    let runs = owner.free_slots.iter_mut().filter(|run| run.count >= count);
+    let run = runs.min_by_key(|run| run.count)?;
+    let taken = FreeSlots { count, ..*run };
+    *run = FreeSlots { start: taken.end(), count: run.count - count };
+    owner.free_slots.retain(|run| run.count != 0);
+    Some(taken.start)
+}
+
+/// Adds slots to those that are free; neighbours become one run.
+fn give_back_slots(owner: &mut OwnerTables, mut freed: FreeSlots) {
+    owner.free_slots.retain(|run| {
+        let is_neighbour = run.end() == freed.start || freed.end() == run.start;
+        if is_neighbour {
+            freed = FreeSlots {
+                start: freed.start.min(run.start),
+                count: freed.count + run.count,
+            };
+        }
+        !is_neighbour
+    });
+    owner.free_slots.push(freed);
+}
 
 impl NiState {
     /// The index behind a handle.
@@ -52,7 +79,7 @@ impl NiState {
         }
         let ShapeWords { ring, size, .. } = mem::take(&mut owner.rings[index as usize]);
         if size != 0 {
-            owner.free_rings.push((size, ring));
+            give_back_slots(owner, FreeSlots { start: ring, count: size });
             owner.free_eqs.give_back(index, handle >> 16);
         }
     }
@@ -67,12 +94,24 @@ impl NiState {
         if owner.free_eqs.is_empty() {
             return None;
         }
-        let used = owner.free_rings.iter().position(|&(slots, _)| slots == size);
-        let ring = match used {
-            Some(position) => owner.free_rings.swap_remove(position).1,
-            None => self.bump(owner, size as usize * size_of::<EventSlot>(), LINE)?,
+        let (ring, used) = match take_slots(owner, size) {
+            Some(ring) => (ring, true),
+            None => self.bump_slots(owner, size)?,
         };
-        Some((owner.free_eqs.take()?, ring, used.is_some()))
+        Some((owner.free_eqs.take()?, ring, used))
+    }
+
+    /// Takes a ring from the end of the arena, and whether a part of it was used before: it begins
+    /// with freed slots, if the last ones are there.
+    fn bump_slots(&self, owner: &mut OwnerTables, size: u64) -> Option<(u64, bool)> {
+        let last = owner.free_slots.iter().position(|free| free.end() == owner.next_byte as u64);
+        let freed = last.map_or(0, |last| owner.free_slots[last].count);
+        let more = (size - freed) as usize * size_of::<EventSlot>();
+        let bumped = self.bump(owner, more, LINE)?;
+        Some(match last {
+            Some(last) => (owner.free_slots.swap_remove(last).start, true),
+            None => (bumped, false),
+        })
     }
 
     /// A position of one of our queues that no event posted before this call has reached.
@@ -142,5 +181,29 @@ impl NiState {
             let to_us = |word: hazard::HazardWord| word.target_md(peers.index).is_some();
             peer == producer && hazard::names(&header.hazards, to_us)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{NetworkInterface, PtlError};
+
+    /// Rings of other sizes reuse the slots of freed ones.
+    #[test]
+    fn queues_of_growing_sizes_fit_one_after_the_other() {
+        let ni = NetworkInterface::loopback(None).unwrap();
+        let largest = (1..24).map(|log| 1 << log).take_while(|&size| {
+            let eq = ni.eq_alloc(size, None);
+            eq.is_ok_and(|eq| ni.eq_free(eq).is_ok())
+        });
+        // Half a million slots have 32 of the 64 MiB.
+        assert_eq!(largest.last(), Some(1 << 19));
+        let halves = [(); 2].map(|()| ni.eq_alloc(1 << 18, None).unwrap());
+        assert_eq!(ni.eq_alloc(1 << 19, None), Err(PtlError::NoSpace));
+        for eq in halves {
+            ni.eq_free(eq).unwrap();
+        }
+        assert_eq!(ni.state.owner.lock().free_slots.len(), 1);
+        ni.eq_alloc(1 << 19, None).unwrap();
     }
 }
