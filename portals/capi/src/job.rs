@@ -8,6 +8,7 @@
 //! | `PTL_NIDMAP`, `PTL_PIDMAP` | node and process id of each rank, separated by colons |
 //! | `PTL_FABRIC_FD` | descriptor of the memory file that the processes share, empty at first |
 //! | `PTL_ARENA_BYTES` | memory for match entries, descriptors and queues per process; the same everywhere |
+//! | `PTL_LAUNCHER` | process id of the launcher; its descendants may copy from and to private memory of this process |
 //! | `PTL_ATTACH` | 0: no process copies from or to another's private memory; messages there wait for a call of their target |
 //!
 //! A program may set the ranks by `PtlSetRank`, `PtlSetNIDMap` and `PtlSetPIDMap` instead. Without
@@ -19,6 +20,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portals3::nal::shm::AttachPolicy;
+use sys::attach::{self, Tracers};
 use sys::descriptor;
 
 use crate::abi::{PTL_FAIL, PTL_NID_ANY, PtlProcessId};
@@ -144,10 +146,14 @@ pub(crate) fn arena_bytes() -> Result<usize, Code> {
     Ok(bytes.unwrap_or(16 << 20))
 }
 
-/// Whether processes copy from and to each other's private memory, if the system permits it.
+/// Whether processes copy from and to each other's private memory, if the system permits it. If so,
+/// this one admits the descendants of its launcher, where the system has it ask.
 pub(crate) fn attach_policy() -> Result<AttachPolicy, Code> {
-    match variable::<u32>("PTL_ATTACH").map_err(|line| complain(&line))? {
-        Some(0) => Ok(AttachPolicy::Denied),
-        _ => Ok(AttachPolicy::Allowed),
+    if let Some(0) = variable::<u32>("PTL_ATTACH").map_err(|line| complain(&line))? {
+        return Ok(AttachPolicy::Denied);
     }
+    if let Some(launcher) = variable("PTL_LAUNCHER").map_err(|line| complain(&line))? {
+        attach::admit(Tracers::Descendants(launcher));
+    }
+    Ok(AttachPolicy::Allowed)
 }

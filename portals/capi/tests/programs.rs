@@ -504,6 +504,7 @@ fn ptlrun_has_a_help_and_a_version() {
         assert!(err.contains(why) && err.ends_with("***   Try ptlrun --help.\n"), "{err}");
     }
     assert_eq!(run(&["-n", "2", "--", "sh", "-c", "exit 3"]).0, Some(3));
+    assert_eq!(run(&["-n", "2", "--", "sh", "-c", "test $PTL_LAUNCHER = $PPID"]).0, Some(0));
     let (code, _, err) = run(&["-n", "2", "/"]);
     let line = "*** ptlrun: / cannot be run: Permission denied";
     assert!(code == Some(126) && err.starts_with(line) && err.contains("\n***   "), "{err}");

@@ -112,6 +112,7 @@ fn run(count: u32, program: &[OsString]) -> Result<u8, PtlrunError> {
             format!("PTL_PIDMAP={pids}"),
             format!("PTL_FABRIC_FD={}", passed[0]),
             format!("PTL_BARRIER_FD={}", passed[1]),
+            format!("PTL_LAUNCHER={launcher}"),
         ];
         let variables = variables.map(|v| CString::new(v).unwrap_or_default());
         // The program closes its end, unless the child writes there why it could not be run.
