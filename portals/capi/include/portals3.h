@@ -130,7 +130,7 @@ typedef struct {
     ptl_process_id_t initiator; /* of an ACK or REPLY: the target */
     ptl_uid_t uid;              /* this process's own, and so is jid */
     ptl_jid_t jid;
-    ptl_pt_index_t pt_index;
+    ptl_pt_index_t pt_index; /* modulo 256, the most entries of a table */
     ptl_match_bits_t match_bits;
     ptl_size_t rlength; /* requested bytes */
     ptl_size_t mlength; /* bytes accepted */
