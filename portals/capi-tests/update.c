@@ -1,5 +1,5 @@
-/* PtlMDUpdate: reads, replaces, refuses while the queue is not empty or a reply is to come, revives
- * a descriptor. */
+/* PtlMDUpdate: reads, replaces, refuses while the queue is not empty or a reply is to come,
+ * revives a descriptor. */
 #include "check.h"
 
 #define PT_GET 6

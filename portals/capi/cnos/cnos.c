@@ -1,8 +1,8 @@
 /* libcnos: the functions by which a program of a Cray XT asks its system about its job, for jobs
  * of ptlrun. Rank, size and addresses come from libportals3, the barrier from ptlrun. In a
  * barrier a process writes a byte to the socket that PTL_BARRIER_FD names, and reads one when all
- * have written. Meanwhile it takes and sends messages that need its calls: another process may wait
- * for one of them before it comes to the barrier.
+ * have written. Meanwhile it takes and sends messages that need its calls: another process may
+ * wait for one of them before it comes to the barrier.
  *
  * Invariant: nothing here makes a descriptor, a thread or a process. */
 #include <cnos_mpi_os.h>

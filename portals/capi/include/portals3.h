@@ -193,8 +193,8 @@ int PtlNIInit(ptl_interface_t interface_number, ptl_pid_t pid, ptl_ni_limits_t *
  * that of the parent; after PtlFini the child of a job of one may open its own. */
 int PtlNIFini(ptl_handle_ni_t ni_handle);
 /* PTL_SR_DROP_COUNT: messages to this process that no descriptor accepted. Other registers are
- * PTL_SR_INDEX_INVALID. Like the calls on event queues, it takes and sends messages that need calls
- * of this process (PTL_ATTACH=0). */
+ * PTL_SR_INDEX_INVALID. Like the calls on event queues, it takes and sends messages that need
+ * calls of this process (PTL_ATTACH=0). */
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
 /* 0 to the caller, 1 to the other processes of the job. PTL_PROCESS_INVALID: not of the job. */
 int PtlNIDist(ptl_handle_ni_t ni_handle, ptl_process_id_t process, unsigned long *distance);

@@ -146,8 +146,8 @@ pub(crate) fn arena_bytes() -> Result<usize, Code> {
     Ok(bytes.unwrap_or(16 << 20))
 }
 
-/// Whether processes copy from and to each other's private memory, if the system permits it. If so,
-/// this one admits the descendants of its launcher, where the system has it ask.
+/// Whether processes copy from and to each other's private memory, if the system permits it. If
+/// so, this one admits the descendants of its launcher, where the system has it ask.
 pub(crate) fn attach_policy() -> Result<AttachPolicy, Code> {
     if let Some(0) = variable::<u32>("PTL_ATTACH").map_err(|line| complain(&line))? {
         return Ok(AttachPolicy::Denied);

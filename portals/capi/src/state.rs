@@ -136,9 +136,7 @@ fn first_open(life: &mut Life, pid: u32, limits: Option<NiLimits>) -> Result<&'s
     let interface = match job::fabric_file()? {
         // Private memory: a process that this one forks, or another program of the same script,
         // may open an interface too.
-        _ if job.size() == 1 => {
-            NetworkInterface::alone(job.nid(), job::arena_bytes()?, limits)?
-        }
+        _ if job.size() == 1 => NetworkInterface::alone(job.nid(), job::arena_bytes()?, limits)?,
         None => return Err(job::complain("PTL_FABRIC_FD: must be set for more than one process")),
         Some(_) if life.left => {
             return Err(job::complain(

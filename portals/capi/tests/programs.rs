@@ -424,8 +424,7 @@ int main(void) {
 
 #[test]
 fn a_barrier_of_cnos_takes_and_sends_messages() {
-    let (text, binary, lib) =
-        (place().join("cnos.c"), place().join("cnos"), place().join("lib"));
+    let (text, binary, lib) = (place().join("cnos.c"), place().join("cnos"), place().join("lib"));
     fs::write(&text, MESSAGES_BEFORE_BARRIERS).expect("write");
     let mut build = cc();
     build.arg("-I").arg(source("../capi-tests")).arg(&text).arg(source("cnos/cnos.c"));

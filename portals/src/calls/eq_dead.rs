@@ -1,7 +1,8 @@
 //! Queues that a dead process holds up: it claimed the slot of an event, and never published it.
 //!
-//! Called where a wait for events finds none. Invariant: a slot is given up only by the thread that
-//! has the turn at its queue, and only if its producer is a process of this host that has exited.
+//! Called where a wait for events finds none. Invariant: a slot is given up only by the thread
+//! that has the turn at its queue, and only if its producer is a process of this host that has
+//! exited.
 
 use core::sync::atomic::Ordering;
 
@@ -71,8 +72,7 @@ mod tests {
         let ni = &nodes[0];
         let eq = ni.eq_alloc(4, None).unwrap();
         let index = ni.state.eq_index(eq).unwrap();
-        let (ring, cell) =
-            (&ni.state.peers.own.rings[index as usize], ni.state.eq_cell(index));
+        let (ring, cell) = (&ni.state.peers.own.rings[index as usize], ni.state.eq_cell(index));
         ring.slots().at(8).control.store(reserved(8, 1), Ordering::Release);
         ring.slots().at(9).control.store(published(9), Ordering::Release);
         let next = || ni.eq_poll(&[eq], Some(1)).unwrap().map(|(_, fetched)| fetched);

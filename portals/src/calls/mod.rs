@@ -65,8 +65,8 @@ use sys::hint::cold_path;
 use sys::peer::Peer;
 use sys::thread;
 
-/// The arena of [`NetworkInterface::loopback`]: enough for everything that one process allocates in
-/// it. Untouched pages cost nothing.
+/// The arena of [`NetworkInterface::loopback`]: enough for everything that one process allocates
+/// in it. Untouched pages cost nothing.
 const LOOPBACK_BYTES: usize = 64 << 20;
 
 /// Calls in which a thread that only delivers takes frames between two waits.
@@ -172,10 +172,7 @@ impl NetworkInterface {
         opened
     }
 
-    fn over(
-        nal: &Arc<dyn Nal>,
-        limits: Option<NiLimits>,
-    ) -> Result<NetworkInterface, PtlError> {
+    fn over(nal: &Arc<dyn Nal>, limits: Option<NiLimits>) -> Result<NetworkInterface, PtlError> {
         let limits = arena::granted(&limits.unwrap_or(NiLimits::DEFAULT));
         let size = nal.size();
         if nal.index() >= size || size > PROCESSES {

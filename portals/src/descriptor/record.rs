@@ -49,8 +49,8 @@ pub(crate) struct MdRecord {
     pub(crate) handle: AtomicU32,
     /// Framed messages that use it.
     pub(crate) pending: AtomicU32,
-    /// Gets and get-puts in frames whose replies are to come. An update waits for them; a descriptor
-    /// that is unlinked takes no replies.
+    /// Gets and get-puts in frames whose replies are to come. While there are any, an update is
+    /// refused. A descriptor that is unlinked takes no replies.
     pub(crate) asked: AtomicU32,
     /// Those of [`MdRecord::pending`] that share one operation in flight in the state word
     /// ([`state`](crate::descriptor::state)).
@@ -98,7 +98,8 @@ pub(crate) struct MdMemory {
 unsafe impl Send for MdMemory {}
 
 impl MdRecord {
-    /// A reply has come, or will never. No count falls below 0: a peer may say so too often.
+    /// A reply has arrived, or never will. The count does not fall below 0: a peer may report this
+    /// too often.
     pub(crate) fn reply_is_over(&self) {
         let less = |n: u32| n.checked_sub(1);
         let _ = self.asked.fetch_update(Ordering::Release, Ordering::Relaxed, less);

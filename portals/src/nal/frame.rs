@@ -124,7 +124,7 @@ impl FrameHeader {
         self.role == FrameRole::Taken && self.op != OpKind::Put
     }
 
-    /// Whether it asks for a reply, and for word that there will be none.
+    /// Whether the initiator counts the reply as one that is to come.
     pub(crate) fn awaits_reply(&self) -> bool {
         self.role == FrameRole::Request && self.op != OpKind::Put && self.confirm
     }

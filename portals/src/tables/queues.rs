@@ -29,10 +29,8 @@ fn give_back_slots(owner: &mut OwnerTables, mut freed: FreeSlots) {
     owner.free_slots.retain(|run| {
         let is_neighbour = run.end() == freed.start || freed.end() == run.start;
         if is_neighbour {
-            freed = FreeSlots {
-                start: freed.start.min(run.start),
-                count: freed.count + run.count,
-            };
+            freed =
+                FreeSlots { start: freed.start.min(run.start), count: freed.count + run.count };
         }
         !is_neighbour
     });
