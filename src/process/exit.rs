@@ -18,9 +18,8 @@ use crate::boot::bootstrap::Bootstrap;
 use crate::boot::decision::{ExitCause, ExitDecision};
 use crate::boot::exit_notice::{ExitAgreement, ExitNotice};
 use crate::boot::key_value::LauncherRelease;
-use crate::process::{alarm, exit_hooks};
-use crate::trace::{self, TraceFileKind};
-use crate::{fault, report};
+use crate::process::{alarm, exit_hooks, lost_output};
+use crate::{fault, report, trace};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
@@ -134,11 +133,7 @@ fn fail(code: i32) -> ! {
 
 /// As [`exit`], because of `cause`.
 fn exit_for(code: i32, cause: ExitCause) -> ! {
-    let Some(notice) = notice() else {
-        sys::stdio::flush();
-        sys::exit_now(code)
-    };
-    if !notice.is_member() {
+    if notice().is_some_and(|notice| !notice.is_member()) {
         report::line(format_args!(
             "process {} called gasnet_exit, but only its parent is part of the job; it ends alone \
              with exit code {code}",
@@ -147,7 +142,8 @@ fn exit_for(code: i32, cause: ExitCause) -> ! {
         sys::exit_now(code);
     }
     claim_exit(true);
-    flush_and_exit(decide_exit_code(notice, code, cause), FLUSH_US.load(Ordering::Relaxed))
+    let agreed = notice().map_or(code, |notice| decide_exit_code(notice, code, cause));
+    flush_and_exit(agreed, flush_us())
 }
 
 /// Decides for this rank that the job ends with this code, and notifies the supervisor; returns
@@ -331,17 +327,25 @@ fn report_cut_handlers() {
 fn flush_and_exit(code: i32, flush_us: u64) -> ! {
     if !FLUSHING.swap(true, Ordering::AcqRel) {
         signal::ignore(Signal::QUIT);
-        CODE.store(code, Ordering::Release);
-        STREAMS_US.store(flush_us, Ordering::Release);
-        IN_HOOKS.store(true, Ordering::Release);
-        alarm::take_over(on_exit_fault);
-        // The streams have the rest of the time that a supervisor grants.
-        alarm::set(self::flush_us() / 3);
-        exit_hooks::call();
-        IN_HOOKS.store(false, Ordering::Release);
+        call_hooks(code, flush_us);
         flush_streams(code, flush_us);
     }
     end(code)
+}
+
+/// Calls the exit hooks, under an alarm that flushes the streams without the rest of them, within
+/// `streams_us`, and ends this process with `code`.
+fn call_hooks(code: i32, streams_us: u64) {
+    CODE.store(code, Ordering::Release);
+    STREAMS_US.store(streams_us, Ordering::Release);
+    IN_HOOKS.store(true, Ordering::Release);
+    alarm::take_over(on_exit_fault);
+    // The streams have the rest of the time that a supervisor grants.
+    alarm::set(flush_us() / 3);
+    exit_hooks::call();
+    signal::alarm_us(0);
+    IN_HOOKS.store(false, Ordering::Release);
+    STREAMS_US.store(0, Ordering::Release);
 }
 
 /// Ends this process: at once, or with the other ranks if there is no supervisor. That may be
@@ -417,7 +421,7 @@ fn flush_streams(code: i32, us: u64) {
     CODE.store(code, Ordering::Release);
     handle_faults(us);
     STREAMS_US.store(us, Ordering::Release);
-    sys::stdio::flush();
+    sys::stdio::flush_at_end();
     STREAMS_US.store(0, Ordering::Release);
     if code & 0xff == 0 {
         // Otherwise no rank waits for messages of this one any more.
@@ -448,20 +452,22 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
     if s == Signal::ALRM && !alarm::is_due() {
         return;
     }
+    let is_success = CODE.load(Ordering::Acquire) & 0xff == 0;
     let streams_us = STREAMS_US.load(Ordering::Acquire);
-    if s == Signal::ALRM
-        && streams_us != 0
-        && bounded_stderr::is_reader_stuck()
-        && let Some(notice) = notice()
-    {
-        if notice.is_alone() && CODE.load(Ordering::Acquire) & 0xff == 0 {
-            wait_for_reader();
-            return alarm::set(streams_us);
-        }
-        report_lost_output();
-    } else if IN_HOOKS.swap(false, Ordering::AcqRel) {
-        report_cut_hooks();
+    let is_late = s == Signal::ALRM && streams_us != 0;
+    let is_stuck = is_late && bounded_stderr::is_reader_stuck();
+    if is_stuck && is_success && notice().is_none_or(ExitNotice::is_alone) {
+        lost_output::wait_for_reader(on_request);
+        return alarm::set(streams_us);
+    }
+    if !is_stuck && IN_HOOKS.swap(false, Ordering::AcqRel) {
+        lost_output::report_cut_hooks();
         flush_streams(CODE.load(Ordering::Acquire), streams_us);
+    } else if is_late {
+        if is_success {
+            CODE.store(1, Ordering::Release);
+        }
+        lost_output::report_streams();
     }
     if s == Signal::ALRM
         && AGREEMENT.load(Ordering::Acquire) == WAITING
@@ -475,56 +481,9 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
     end(CODE.load(Ordering::Acquire))
 }
 
-fn report_cut_hooks() {
-    let is_traced = TraceFileKind::Trace.is_on() || TraceFileKind::Stats.is_on();
-    if let Some(notice) = notice().filter(|_| is_traced && !bounded_stderr::is_stuck()) {
-        report::line(format_args!(
-            "rank {}: its trace or its statistics are not complete: they were not written in time",
-            notice.rank()
-        ));
-        report::line(format_args!(
-            "  Look at the reader of the file and at the function of GASNETT_STATS_INIT, or raise \
-             GASNET_EXITTIMEOUT."
-        ));
-    }
-}
-
-/// Waits until the reader of the output takes something, within the handler of the alarm. A signal
-/// that asks this process to end does so, also if the program blocks it.
-fn wait_for_reader() {
-    const REQUESTS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
-    let actions = REQUESTS.map(signal::action);
-    let mask = signal::block(&SignalSet::of(&[]));
-    for s in REQUESTS {
-        signal::handle(s, on_request, true);
-    }
-    signal::unblock(&SignalSet::of(&REQUESTS));
-    while bounded_stderr::is_reader_stuck() {
-        clock::sleep_ns(20_000_000);
-    }
-    signal::set_mask(&mask);
-    for (s, action) in REQUESTS.iter().zip(&actions) {
-        signal::restore(*s, action);
-    }
-}
-
 /// This process is asked to end while it waits for its reader.
 extern "C" fn on_request(s: Signal, _: &SignalInfo, _: *mut c_void) {
     end(128 + s.number())
-}
-
-/// Output of this rank is lost, since its reader takes nothing.
-fn report_lost_output() {
-    let failure = |code: i32| (code & 0xff == 0).then_some(1);
-    let _ = CODE.fetch_update(Ordering::AcqRel, Ordering::Acquire, failure);
-    // The same reader may have standard error.
-    if let Some(notice) = notice().filter(|_| !bounded_stderr::is_stuck()) {
-        report::line(format_args!(
-            "rank {}: output is lost, since its reader takes nothing",
-            notice.rank()
-        ));
-        report::line(format_args!("  Have the reader go on, or raise GASNET_EXITTIMEOUT."));
-    }
 }
 
 /// The kernel reports an event on the control socket.
@@ -549,8 +508,8 @@ extern "C" fn on_notice(_: Signal, _: &SignalInfo, _: *mut c_void) {
 /// remain.
 fn wait_at_exit(notice: &ExitNotice, code: i32) {
     let Some(us) = notice.agreement_us() else { return };
-    let agreed = under_alarm(code, us + FLUSH_US.load(Ordering::Relaxed), || {
-        sys::stdio::flush();
+    let agreed = under_alarm(code, us + flush_us(), || {
+        sys::stdio::flush_at_end();
         AGREEMENT.store(WAITING, Ordering::Release);
         let agreed = notice.agree(code);
         AGREEMENT.store(OVER, Ordering::Release);

@@ -36,6 +36,7 @@
 mod alarm;
 pub mod exit;
 pub mod exit_hooks;
+mod lost_output;
 pub mod signals;
 
 use crate::report::MessageLine;

@@ -15,12 +15,12 @@
 //!
 //! The exception is the QUIT handler of libgfortran, which prints a stack: it is replaced.
 
-use super::{alarm, exit_hooks};
+use super::{alarm, exit_hooks, lost_output};
 use crate::tools::this_process::hostname;
 use crate::{report, trace};
 use core::ffi::c_void;
 use core::fmt;
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 use sys::byte_count::ByteCount;
 use sys::signal::{self, Disposition, Signal, SignalHandler, SignalInfo, SignalSet};
@@ -33,6 +33,8 @@ const REQUESTS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::P
 static REPORTING_THREAD: AtomicU32 = AtomicU32::new(0);
 /// The number of the signal that ends this process after its exit hooks.
 static FATAL_SIGNAL: AtomicI32 = AtomicI32::new(0);
+/// The C streams are flushed before that.
+static IN_STREAMS: AtomicBool = AtomicBool::new(false);
 /// Called after the report of a fatal signal.
 static AFTER_FATAL: OnceLock<fn()> = OnceLock::new();
 /// The handlers of signals that the user named; 0 for none.
@@ -184,28 +186,43 @@ pub(crate) extern "C" fn on_error(s: Signal, info: &SignalInfo, context: *mut c_
     if let Some(after) = AFTER_FATAL.get() {
         after();
     }
-    flush_before_signal(s);
+    flush_before_signal(s, || ());
     take_default(s);
 }
 
-/// Calls the exit hooks before this signal ends this process; no function of the client. An alarm
-/// lets the signal end it if they do not return. Async-signal-safe.
-pub fn flush_before_signal(s: Signal) {
-    if rank_and_size().is_none() {
-        return;
-    }
-    trace::leave();
-    trace::omit_client_statistics();
+/// Calls the exit hooks, flushes the C streams, and ends this process by SIGABRT: a fatal error.
+pub fn flush_and_abort() -> ! {
+    // The handler of the signal may be missing (GASNET_NO_CATCH_SIGNAL).
+    flush_before_signal(Signal::ABRT, || {
+        IN_STREAMS.store(true, Ordering::Release);
+        sys::stdio::flush_at_end();
+        IN_STREAMS.store(false, Ordering::Release);
+    });
+    std::process::abort()
+}
+
+/// Calls the exit hooks, if this process is a rank, and `flush_streams`, before this signal ends
+/// this process; no function of the client. An alarm lets the signal end it if they do not return.
+/// Async-signal-safe if `flush_streams` is.
+fn flush_before_signal(s: Signal, flush_streams: impl FnOnce()) {
     FATAL_SIGNAL.store(s.number(), Ordering::Release);
     alarm::take_over(on_fatal_alarm);
     alarm::set(super::exit::flush_us());
-    exit_hooks::call();
+    if rank_and_size().is_some() {
+        trace::leave();
+        trace::omit_client_statistics();
+        exit_hooks::call();
+    }
+    flush_streams();
     signal::alarm_us(0);
 }
 
-/// The exit hooks after a fatal signal took too long.
+/// The exit hooks or the flush took too long.
 extern "C" fn on_fatal_alarm(_: Signal, _: &SignalInfo, _: *mut c_void) {
     if alarm::is_due() {
+        if IN_STREAMS.load(Ordering::Acquire) {
+            lost_output::report_streams();
+        }
         let s = Signal::new(FATAL_SIGNAL.load(Ordering::Acquire));
         signal::set_default(s);
         signal::unblock(&SignalSet::of(&[s]));

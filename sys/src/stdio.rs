@@ -26,10 +26,44 @@ pub fn write(tool: &str, text: &str) {
     }
 }
 
-/// Writes out all of C's output streams.
+unsafe extern "C" {
+    #[cfg(feature = "hosted")]
+    static mut stdin: *mut libc::FILE;
+    static mut stdout: *mut libc::FILE;
+    static mut stderr: *mut libc::FILE;
+    /// Sets whether functions lock a stream; of <stdio_ext.h>.
+    #[cfg(feature = "hosted")]
+    fn __fsetlocking(stream: *mut libc::FILE, by: i32) -> i32;
+}
+
+/// Writes out all of C's output streams. Those of the standard come first, unless that would wait
+/// for their reader: another stream may be locked by a thread that reads from it.
 pub fn flush() {
+    if !crate::bounded_stderr::is_reader_stuck() {
+        // SAFETY: variables of the C library, which it has set.
+        let standard = unsafe { [stdout, stderr] };
+        for stream in standard {
+            // SAFETY: a stream of the C library, or null, which means all.
+            unsafe { libc::fflush(stream) };
+        }
+    }
     // SAFETY: null means all streams.
     unsafe { libc::fflush(core::ptr::null_mut()) };
+}
+
+/// As [`flush`], before this process ends. No thread that reads standard input is waited for.
+pub fn flush_at_end() {
+    #[cfg(feature = "hosted")]
+    {
+        /// Functions of the C library take no lock of the stream: `FSETLOCKING_BYCALLER`.
+        const BY_CALLER: i32 = 2;
+        // SAFETY: a variable of the C library, which it has set.
+        let input = unsafe { stdin };
+        // SAFETY: a stream of the C library. What another thread reads from it no longer counts,
+        // and it has no output.
+        unsafe { __fsetlocking(input, BY_CALLER) };
+    }
+    flush();
 }
 
 /// Writes out all of C's output streams, and makes descriptors 0 to 2 lead nowhere.

@@ -37,6 +37,7 @@
 //! | `install` | what the libraries of a tree export |
 //! | `case_end` | whether a case passed, failed or could not run |
 //! | `full_stderr` | jobs whose standard error is a pipe that no process reads |
+//! | `held_streams` | processes that end while another thread holds a C stream |
 //! | `build_scripts` | the scripts behind `make`, `make install` and `make cross`, in a small project |
 //! | `installation` | what `make install` and `make uninstall` do |
 //! | `packaging` | the scripts that make releases and packages |
@@ -70,6 +71,7 @@ pub mod exit_pipe;
 pub mod exits;
 pub mod floods;
 pub mod full_stderr;
+pub mod held_streams;
 pub mod hosts;
 pub mod injector;
 pub mod install;
@@ -195,6 +197,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(hosts::cases(seed));
     all.extend(starts::cases(seed));
     all.extend(full_stderr::cases());
+    all.extend(held_streams::cases());
     all.extend(kernels::cases(seed));
     all.extend(scribbles::cases(seed));
     all.extend(mismatch::cases());

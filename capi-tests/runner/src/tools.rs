@@ -397,7 +397,7 @@ fn gdb_stacks() -> Result<(), Failure> {
 }
 
 /// A program for a job, or with the tools library alone.
-fn compiled(name: &str, source: &str, alone: bool) -> Result<PathBuf, Failure> {
+pub(crate) fn compiled(name: &str, source: &str, alone: bool) -> Result<PathBuf, Failure> {
     build_trees::require(&build_trees::build())?;
     let dir =
         build_trees::build().join("capi-tests/tools").join(if alone { "alone" } else { "job" });

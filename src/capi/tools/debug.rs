@@ -136,10 +136,7 @@ pub(super) fn fatal(message: core::fmt::Arguments<'_>) -> ! {
     PRINT_STACK.store(false, Ordering::Relaxed);
     report::set_crash_advice(None);
     FREEZE.store(false, Ordering::Relaxed);
-    // That handler may be missing (GASNET_NO_CATCH_SIGNAL).
-    signals::flush_before_signal(Signal::ABRT);
-    sys::stdio::flush();
-    std::process::abort()
+    signals::flush_and_abort()
 }
 
 /// Ends the job with a message: what `gasnett_fatalerror` calls with its text. Prints the stack
@@ -269,7 +266,8 @@ pub extern "C" fn gasnett_killmyprocess(exitcode: c_int) -> ! {
     sys::exit_now(exitcode)
 }
 
-/// Writes what is buffered in the C streams of this process.
+/// Writes what is buffered in the C streams of this process, standard output and standard error
+/// first. Waits for a stream while another thread holds it, for example while that reads from it.
 ///
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
@@ -277,7 +275,8 @@ pub extern "C" fn gasnett_flush_streams() {
     sys::stdio::flush();
 }
 
-/// Closes stdin, stdout and stderr; what is written from now on is lost.
+/// Flushes as `gasnett_flush_streams`, then closes stdin, stdout and stderr; what is written from
+/// now on is lost.
 ///
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
