@@ -546,7 +546,14 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
     if agreed == code && first {
         // The C library continues: earlier exit handlers, destructors, streams.
         signal::ignore(Signal::QUIT);
-        exit_hooks::call();
+        if notice.is_alone() {
+            // It may wait for the readers of its files.
+            exit_hooks::call();
+        } else {
+            let action = signal::action(Signal::ALRM);
+            call_hooks(code, flush_us());
+            signal::restore(Signal::ALRM, &action);
+        }
         flush_network();
         wait_at_exit(notice, code);
         release_launcher(code);

@@ -231,6 +231,7 @@ pub fn cases() -> Vec<TestCase> {
     add("lines_of_other_texts", files::lines_of_other_texts);
     add("no_rank_is_named", files::no_rank_is_named);
     add("stuck_reader", ends::stuck_reader);
+    add("full_pipe", ends::full_pipe);
     add("endless_statistics", ends::endless_statistics);
     add("other_states", ends::other_states);
     add("names_of_bytes", ends::names_of_bytes);

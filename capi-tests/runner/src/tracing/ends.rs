@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
         execl("/proc/self/exe", "t\xe9", how, (char *)NULL);
         return 9;
     }
-    if (!strcmp(state, "stuck")) {
+    if (!strcmp(state, "stuck") || !strcmp(state, "filled")) {
         if (mkfifo(getenv("GASNET_TRACEFILE"), 0600)) return 9;
         pipe.fd = open(getenv("GASNET_TRACEFILE"), O_RDWR);
     }
@@ -57,6 +57,10 @@ int main(int argc, char **argv) {
         pthread_create(&thread, NULL, polls, NULL);
         while (poll(&pipe, 1, 0) == 1) usleep(1000);
         usleep(300000);
+    } else if (!strcmp(state, "filled")) {
+        fcntl(pipe.fd, F_SETFL, O_RDWR | O_NONBLOCK);
+        while (write(pipe.fd, "x", 1) > 0) continue;
+        printf("last words\n");
     } else if (!strcmp(state, "waits")) {
         if (!GASNETT_STATS_INIT(waits)) return 9;
     } else if (!strcmp(state, "without")) {
@@ -75,12 +79,16 @@ int main(int argc, char **argv) {
         munmap(name, 4096);
         return 0;
     }
+    if (!strcmp(how, "return")) return 0;
     if (!strcmp(how, "term")) raise(SIGTERM);
     if (!strcmp(how, "crash")) *nowhere = 1;
     if (!strcmp(how, "fatal")) gasnett_fatalerror("it fails");
     gasnet_exit(5);
 }
 "#;
+
+/// What a rank says whose exit hooks take too long.
+const CUT: &str = "its trace or its statistics are not complete: they were not written in time";
 
 /// Runs the program with the trace and the statistics in these files.
 fn run(how: &str, state: &str, vars: &[(&str, &OsStr)]) -> Result<JobOutcome, Failure> {
@@ -117,6 +125,19 @@ pub(super) fn stuck_reader() -> Result<(), Failure> {
     Ok(())
 }
 
+/// A pipe has no room when the trace is closed. The program's own output is complete.
+pub(super) fn full_pipe() -> Result<(), Failure> {
+    for (how, code) in [("exit", 5), ("return", 0)] {
+        let pipe = folder("filled")?.join("pipe");
+        let ended = run(how, "filled", &[("GASNET_TRACEFILE", pipe.as_os_str())])?;
+        ends_with(&ended, code)?;
+        if let Some(text) = ["last words\n", CUT].iter().find(|t| !ended.output.contains(**t)) {
+            return Err(ended.failure(format!("{how}: it does not say {text:?}")));
+        }
+    }
+    Ok(())
+}
+
 /// The trace has its end and the statistics have theirs.
 fn are_whole(ended: &JobOutcome, dir: &Path) -> Result<(), Failure> {
     let (trace, stats) = (read(ended, &dir.join("trace"))?, read(ended, &dir.join("stats"))?);
@@ -139,7 +160,6 @@ fn in_files(how: &str, state: &str, more: &[(&str, &str)]) -> Result<JobOutcome,
 
 /// A function of GASNETT_STATS_INIT that never returns. It is not called after a crash.
 pub(super) fn endless_statistics() -> Result<(), Failure> {
-    let message = "its trace or its statistics are not complete: they were not written in time";
     for (how, state, code, is_cut) in [
         ("exit", "waits", 5, true),
         ("term", "waits", 128 + 15, true),
@@ -149,8 +169,8 @@ pub(super) fn endless_statistics() -> Result<(), Failure> {
     ] {
         let ended = in_files(how, state, &[("GASNET_BACKTRACE", "0")])?;
         ends_with(&ended, code)?;
-        if ended.output.contains(message) != is_cut {
-            return Err(ended.failure(format!("{how} {state}: {message:?}: expected {is_cut}")));
+        if ended.output.contains(CUT) != is_cut {
+            return Err(ended.failure(format!("{how} {state}: {CUT:?}: expected {is_cut}")));
         }
     }
     Ok(())
