@@ -57,6 +57,8 @@ static FLUSH_NETWORK: OnceLock<fn()> = OnceLock::new();
 static PRINTING_STACK: AtomicBool = AtomicBool::new(false);
 /// The exit hooks are running in the flush of this process.
 static IN_HOOKS: AtomicBool = AtomicBool::new(false);
+/// The faults whose handler was that of `signals` before the flush, as bits.
+static OWN_FAULTS: AtomicU32 = AtomicU32::new(0);
 /// Microseconds that the flush may take when this process decided to exit.
 static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
 /// Microseconds that messages to other ranks may take, which wait for none of them.
@@ -352,6 +354,9 @@ fn call_hooks(code: i32, streams_us: u64) {
 /// impossible: they do not answer, or this process was interrupted inside the network. Then the
 /// alarm comes.
 fn end(code: i32) -> ! {
+    if code & 0xff == 0 {
+        super::signals::await_report();
+    }
     let agreement = notice().and_then(|n| Some((n, n.agreement_us()?)));
     let Some((notice, us)) = agreement else { sys::exit_now(code) };
     CODE.store(code, Ordering::Release);
@@ -438,6 +443,9 @@ fn handle_faults(us: u64) {
     const FAULTS: [Signal; 5] =
         [Signal::SEGV, Signal::BUS, Signal::FPE, Signal::ILL, Signal::ABRT];
     for s in FAULTS {
+        if super::signals::is_error_handled(s) {
+            OWN_FAULTS.fetch_or(1 << s.number(), Ordering::AcqRel);
+        }
         signal::handle(s, on_exit_fault, true);
     }
     signal::unblock(&SignalSet::of(&FAULTS));
@@ -447,12 +455,18 @@ fn handle_faults(us: u64) {
 }
 
 /// A flush or the wait for the other ranks has failed, or took too long. If it was the exit hooks,
-/// the streams are flushed nevertheless, unless their reader takes nothing.
-extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
+/// the streams are flushed nevertheless, unless their reader takes nothing. A failure of another
+/// thread ends the process as it does at any other time, if this is not the end of a failure.
+extern "C" fn on_exit_fault(s: Signal, info: &SignalInfo, context: *mut c_void) {
     if s == Signal::ALRM && !alarm::is_due() {
         return;
     }
     let is_success = CODE.load(Ordering::Acquire) & 0xff == 0;
+    let me = thread::tid();
+    let is_own = OWN_FAULTS.load(Ordering::Acquire) & (1 << s.number()) != 0;
+    if is_own && is_success && EXITING_THREAD.load(Ordering::Acquire) != me {
+        return super::signals::on_error(s, info, context);
+    }
     let streams_us = STREAMS_US.load(Ordering::Acquire);
     let is_late = s == Signal::ALRM && streams_us != 0;
     let is_stuck = is_late && bounded_stderr::is_reader_stuck();
@@ -460,6 +474,8 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
         lost_output::wait_for_reader(on_request);
         return alarm::set(streams_us);
     }
+    // The alarm may have interrupted another thread.
+    EXITING_THREAD.store(me, Ordering::Release);
     if !is_stuck && IN_HOOKS.swap(false, Ordering::AcqRel) {
         lost_output::report_cut_hooks();
         flush_streams(CODE.load(Ordering::Acquire), streams_us);

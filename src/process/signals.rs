@@ -24,7 +24,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsiz
 use std::sync::OnceLock;
 use sys::byte_count::ByteCount;
 use sys::signal::{self, Disposition, Signal, SignalHandler, SignalInfo, SignalSet};
-use sys::{library, process, thread};
+use sys::{clock, library, process, thread};
 
 const ERRORS: [Signal; 5] = [Signal::ABRT, Signal::FPE, Signal::ILL, Signal::SEGV, Signal::BUS];
 const REQUESTS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::PIPE];
@@ -188,6 +188,19 @@ pub(crate) extern "C" fn on_error(s: Signal, info: &SignalInfo, context: *mut c_
     }
     flush_before_signal(s, || ());
     take_default(s);
+}
+
+/// Waits while another thread reports its fatal signal, which then ends this process.
+/// Async-signal-safe.
+pub(super) fn await_report() {
+    while ![0, thread::tid()].contains(&REPORTING_THREAD.load(Ordering::Acquire)) {
+        clock::sleep_ns(1_000_000);
+    }
+}
+
+/// Whether a signal has the handler of errors. Async-signal-safe.
+pub(super) fn is_error_handled(s: Signal) -> bool {
+    signal::disposition(s) == Disposition::Handler(on_error as SignalHandler as usize)
 }
 
 /// Calls the exit hooks, flushes the C streams, and ends this process by SIGABRT: a fatal error.

@@ -1,5 +1,5 @@
-//! Processes that end while another thread holds a C stream. They end soon, with their code, and
-//! lose no output without a word. Called by the list of cases.
+//! Processes that end while another thread holds a C stream, or fails. They end soon, with their
+//! code, and lose no output without a word. Called by the list of cases.
 //!
 //! Invariant: what a thread reads from never has input, and never ends.
 
@@ -15,18 +15,30 @@ const HANG: Duration = Duration::from_secs(30);
 /// What one takes at most that does not wait for standard input until its alarm.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Ends as its first argument says. A thread reads from the stream that its second one names.
+/// Ends as its first argument says. A thread reads from the stream that its second one names, or
+/// fails as that says while the first thread exits.
 const PROGRAM: &str = r#"
+#include <fcntl.h>
 #include <gasnet.h>
 #include <gasnet_tools.h>
+static const char *state;
+static int *volatile nowhere;
 static void *reads(void *stream) {
     fgetc((FILE *)stream);
     return NULL;
 }
+static void *fails(void *p) {
+    usleep(500000);
+    if (!strcmp(state, "crashes")) *nowhere = 1;
+    if (!strcmp(state, "aborts")) abort();
+    gasnett_fatalerror("it fails");
+    return p;
+}
 int main(int argc, char **argv) {
     pthread_t thread;
-    const char *how = argv[1], *state = argv[2];
+    const char *how = argv[1];
     int ends[2];
+    state = argv[2];
     if (pipe(ends)) return 9;
     if (!strncmp(how, "job_", 4)) {
         gasnet_init(&argc, &argv);
@@ -38,6 +50,12 @@ int main(int argc, char **argv) {
         pthread_create(&thread, NULL, reads, stdin);
     } else if (!strcmp(state, "other")) {
         pthread_create(&thread, NULL, reads, fdopen(ends[0], "r"));
+    } else {
+        fcntl(ends[1], F_SETFL, O_NONBLOCK);
+        while (write(ends[1], ends, 1) > 0) continue;
+        fcntl(ends[1], F_SETFL, 0);
+        dup2(ends[1], 1);
+        pthread_create(&thread, NULL, fails, NULL);
     }
     usleep(100000);
     printf("last words\n");
@@ -61,6 +79,9 @@ const ROWS: &[Row] = &[
     ("early_exit_other", ["3", "other"], 3, &[LAST_WORDS, WARNING]),
     ("exit", ["job_0", "input"], 0, &[LAST_WORDS]),
     ("exit_other", ["job_0", "other"], 1, &[LAST_WORDS, WARNING]),
+    ("crash_in_exit", ["job_0", "crashes"], 128 + 11, &["Caught a fatal signal: SIGSEGV(11)"]),
+    ("abort_in_exit", ["job_0", "aborts"], 128 + 6, &["Caught a fatal signal: SIGABRT(6)"]),
+    ("fatal_in_exit", ["job_0", "fatal"], 128 + 6, &["it fails", "output is lost"]),
 ];
 
 /// One case for each row.

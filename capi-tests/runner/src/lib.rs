@@ -37,7 +37,7 @@
 //! | `install` | what the libraries of a tree export |
 //! | `case_end` | whether a case passed, failed or could not run |
 //! | `full_stderr` | jobs whose standard error is a pipe that no process reads |
-//! | `held_streams` | processes that end while another thread holds a C stream |
+//! | `held_streams` | processes that end while another thread holds a C stream, or fails |
 //! | `build_scripts` | the scripts behind `make`, `make install` and `make cross`, in a small project |
 //! | `installation` | what `make install` and `make uninstall` do |
 //! | `packaging` | the scripts that make releases and packages |
