@@ -60,18 +60,22 @@ fn stat_path(pid: u32) -> String {
     format!("/proc/{pid}/stat")
 }
 
-/// The number of the field of the parent in /proc/pid/stat.
+/// The numbers of fields of /proc/pid/stat: the state, the parent, the threads.
+const STATE: usize = 3;
 const PARENT: usize = 4;
+const THREADS: usize = 20;
 
 /// A field of /proc/pid/stat, by its number in the system's manual, at least 3.
 fn stat_field<T: core::str::FromStr>(pid: u32, number: usize) -> Option<T> {
-    field_of(&std::fs::read_to_string(stat_path(pid)).ok()?, number)
+    field_of(&std::fs::read(stat_path(pid)).ok()?, number)
 }
 
-/// The same of the text.
-fn field_of<T: core::str::FromStr>(stat: &str, number: usize) -> Option<T> {
+/// The same of the text. Async-signal-safe for numbers and letters.
+fn field_of<T: core::str::FromStr>(stat: &[u8], number: usize) -> Option<T> {
     // The name before it, in parentheses, may contain anything.
-    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(number - 3)?.parse().ok()
+    let name_end = stat.iter().rposition(|&c| c == b')')?;
+    let fields = core::str::from_utf8(&stat[name_end + 1..]).ok()?;
+    fields.split_ascii_whitespace().nth(number - 3)?.parse().ok()
 }
 
 /// A process: a later one may have the same number, but not the same start.
@@ -123,7 +127,7 @@ pub fn children(pid: u32) -> Option<Vec<u32>> {
         // The kernel has no such lists.
         let numbers = std::fs::read_dir("/proc").ok()?.flatten();
         for child in numbers.filter_map(|e| e.file_name().to_str()?.parse().ok()) {
-            let stat = unless_lacking(std::fs::read_to_string(stat_path(child)))?;
+            let stat = unless_lacking(std::fs::read(stat_path(child)))?;
             let parent = stat.and_then(|stat| field_of(&stat, PARENT));
             all.extend(Some(child).filter(|_| parent == Some(pid)));
         }
@@ -169,7 +173,11 @@ pub fn name_of(pid: u32) -> String {
 /// The value of a variable in the environment that a process was started with, if this process
 /// may read it.
 pub fn variable_of(pid: u32, name: &str) -> Option<String> {
-    let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let read = |path| std::fs::read(path).ok().filter(|environ| !environ.is_empty());
+    let of_thread = |thread| read(format!("/proc/{pid}/task/{thread}/environ"));
+    // Without its first thread, a process has it in those of the others.
+    let environ = read(format!("/proc/{pid}/environ"))
+        .or_else(|| threads(pid)?.into_iter().find_map(of_thread))?;
     let text = environ.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
     text.filter_map(|v| v.strip_prefix(name)?.strip_prefix('=')).map(str::to_string).next()
 }
@@ -193,7 +201,8 @@ pub fn liveness(pid: u32) -> Liveness {
     if io::Write::write_fmt(&mut w, format_args!("/proc/{pid}/stat")).is_err() {
         return Liveness::Dead;
     }
-    let mut text = [0u8; 128];
+    // More than a name and the numbers up to that of the threads take.
+    let mut text = [0u8; 512];
     // SAFETY: the path is NUL-terminated, since its last byte is never written.
     let fd = unsafe { libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
     // SAFETY: the descriptor was just opened, so nothing else owns it.
@@ -260,13 +269,15 @@ pub fn cpu_time(pid: u32) -> CpuTime {
     sum
 }
 
-/// The state in the text of /proc/pid/stat: the letter after the name, which ends at the last
-/// `)`.
+/// The state in the text of /proc/pid/stat. The letter is that of the first thread: if that has
+/// exited before others, the process is alive.
 pub(crate) fn parse_state(stat: &[u8]) -> Liveness {
-    let letter = stat.iter().rposition(|&c| c == b')').and_then(|i| stat.get(i + 2));
-    match letter {
-        Some(b'T' | b't') => Liveness::Stopped,
-        Some(b'Z' | b'X' | b'x') | None => Liveness::Dead,
+    match field_of(stat, STATE) {
+        Some('T' | 't') => Liveness::Stopped,
+        Some('Z' | 'X' | 'x') | None => match field_of::<u32>(stat, THREADS) {
+            Some(2..) => Liveness::Alive,
+            _ => Liveness::Dead,
+        },
         Some(_) => Liveness::Alive,
     }
 }
@@ -371,6 +382,8 @@ mod tests {
         assert_eq!(parse_state(b"12 (x) T 1"), Liveness::Stopped);
         assert_eq!(parse_state(b"12 (x) Z 1"), Liveness::Dead);
         assert_eq!(parse_state(b"12 (x"), Liveness::Dead);
+        let zombie = b"12 (\xff) Z 1 12 12 0 -1 4227084 0 0 0 0 0 0 0 0 20 0 1 0 26353 0 0";
+        assert_eq!(parse_state(zombie), Liveness::Dead);
         assert_eq!(liveness(pid()), Liveness::Alive);
         assert_eq!(liveness(0x7fff_fff0), Liveness::Dead);
     }
@@ -435,6 +448,37 @@ mod tests {
             crate::exit_now(i32::from(!(sees && is_blind && has_me)))
         };
         assert_eq!(child::await_child(child), child::Ended::Exited(0));
+    }
+
+    /// The system shows it as a zombie, but its other thread works.
+    #[test]
+    fn a_process_without_its_first_thread_is_alive() {
+        // SAFETY: the child starts a thread, and ends its first one.
+        let child::Forked::Parent(child) = unsafe { child::fork() }.unwrap() else {
+            std::thread::spawn(|| {
+                loop {
+                    crate::signal::pause();
+                }
+            });
+            // SAFETY: this thread owns nothing that the other one uses.
+            unsafe { libc::syscall(libc::SYS_exit, 0) };
+            unreachable!("the thread has ended")
+        };
+        let watch = ProcessWatch::by_looks(ProcessIdentity::of(child).unwrap()).unwrap();
+        while stat_field(child, STATE) != Some('Z') {
+            crate::clock::sleep_ns(1_000_000);
+        }
+        assert_eq!(liveness(child), Liveness::Alive);
+        assert!(!watch.has_ended() && watch.how_ended(child).is_none());
+        assert!(children(pid()).unwrap().contains(&child));
+        assert_eq!(variable_of(child, "PATH"), std::env::var("PATH").ok());
+        kill(child, Signal::KILL);
+        while !watch.has_ended() {
+            crate::clock::sleep_ns(1_000_000);
+        }
+        assert_eq!(watch.how_ended(child), Some(child::Ended::Killed(Signal::KILL)));
+        assert!(!children(pid()).unwrap().contains(&child));
+        child::await_child(child);
     }
 
     #[test]
