@@ -176,9 +176,12 @@ fn exit_handlers_and_their_threads_poll() {
 #[test]
 fn a_rank_is_named_that_fails_after_it_has_left_the_job() {
     let handler = [("PROBE_HANDLER", "exits")];
-    let o = start(Run, 3, &["all", "return:0", "-"], &handler).finish();
-    o.gives(7).says("exited with 7 after it had left the job with success");
-    assert_eq!(o.err.matches("***").count(), 1, "{o:#?}");
+    // Both codes are a success.
+    for end in ["return:0", "return:256"] {
+        let o = start(Run, 3, &["all", end, "-"], &handler).finish();
+        o.gives(7).says("exited with 7 after it had left the job with success");
+        assert_eq!(o.err.matches("***").count(), 1, "{o:#?}");
+    }
 }
 
 /// A thread that an exit handler awaits may fail: the job fails then, and does not hang.
@@ -236,12 +239,21 @@ fn no_output_is_lost_unnoticed() {
 #[test]
 fn a_reader_that_takes_nothing_keeps_no_job() {
     let job = format!("{} -n 2 --prefix {}", gasnetrun().display(), probe().display());
-    let script = format!(
-        "{{ {job} all long:0 - & sleep 2; kill $!; wait $!; echo code $? >&2; }} | sleep 8"
-    );
-    let o = Command::new("bash").args(["-c", &script]).output().expect("a shell");
-    let said = String::from_utf8_lossy(&o.stderr);
-    assert!(said.contains("output of the ranks is lost") && said.contains("code 1\n"), "{o:?}");
+    // Both codes are a success.
+    let jobs = ["long:0", "long:256"].map(|end| {
+        let script = format!(
+            "{{ {job} all {end} - & sleep 2; kill $!; wait $!; echo code $? >&2; }} | sleep 8"
+        );
+        let bash = move || Command::new("bash").args(["-c", &script]).output().expect("a shell");
+        std::thread::spawn(bash)
+    });
+    for o in jobs.map(|job| job.join().unwrap()) {
+        let said = String::from_utf8_lossy(&o.stderr);
+        assert!(
+            said.contains("output of the ranks is lost") && said.contains("code 1\n"),
+            "{o:?}"
+        );
+    }
     // One that has ended wants no more.
     let script = format!("{job} all long:0 - | head -c 9; exit ${{PIPESTATUS[0]}}");
     let o = Command::new("bash").args(["-c", &script]).output().expect("a shell");

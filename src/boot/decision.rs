@@ -73,6 +73,11 @@ const fn checksum(covered: u64) -> u64 {
 pub(super) const GRACE_AFTER_SUCCESS: u64 = 1_000_000_000;
 pub(super) const GRACE_AFTER_FAILURE: u64 = 250_000_000;
 
+/// Whether an exit code means success: the system passes on its low 8 bits.
+pub(super) fn is_success(code: i32) -> bool {
+    code & 0xff == 0
+}
+
 impl ExitDecision {
     /// What holds if a decision was overwritten.
     pub(super) const FAILURE: ExitDecision =
@@ -90,12 +95,12 @@ impl ExitDecision {
 
     /// That `rank`, or the supervisor, ends the job with this code.
     pub fn new(code: i32, cause: ExitCause, rank: Option<JobRank>) -> ExitDecision {
-        ExitDecision { code, cause, rank, is_final: code & 0xff != 0 }
+        ExitDecision { code, cause, rank, is_final: !is_success(code) }
     }
 
-    /// Whether the job succeeds: the system passes on the low 8 bits of the code.
+    /// Whether the job succeeds.
     pub fn is_success(self) -> bool {
-        self.code & 0xff == 0
+        is_success(self.code)
     }
 
     /// Nanoseconds that other ranks may go on after it.

@@ -6,6 +6,7 @@
 
 use super::control_message::{ControlHead, ControlKind};
 use super::debugger::{self, Debugger};
+use super::decision::is_success;
 use super::error::BootError;
 use super::host_share::HostShare;
 use super::hosts::names::HostAddresses;
@@ -27,15 +28,15 @@ use sys::cpu::{self, CpuMask};
 use sys::signal::Signal;
 use sys::{clock, process, signal, socket};
 
-/// Runs a program as the ranks of a job; returns the exit code of the job, or 1 if that is 0 and
-/// output of the ranks is lost.
+/// Runs a program as the ranks of a job; returns the exit code of the job, or 1 if that is a
+/// success and output of the ranks is lost.
 ///
 /// # Errors
 /// If the program cannot be run, or the processes cannot be started.
 pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
     let began = clock::now_ns();
     let code = match run_on_hosts(plan, options)? {
-        0 if passed_stream::is_lost() => 1,
+        code if is_success(code) && passed_stream::is_lost() => 1,
         code => code,
     };
     if plan.verbose {

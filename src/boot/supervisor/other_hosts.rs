@@ -6,6 +6,7 @@
 
 use super::shell_end::ShellEnd;
 use super::unstarted_hosts::UnstartedHosts;
+use crate::boot::decision::is_success;
 use crate::boot::error::BootError;
 use crate::boot::hosts::error_stream::IsNews;
 use crate::boot::hosts::interface;
@@ -340,9 +341,9 @@ impl OtherHosts {
         self.below.iter().any(|host| host.shell.is_some())
     }
 
-    /// The exit code of a host below that is not 0.
+    /// The exit code of a host below that has failed.
     pub(super) fn failure(&self) -> Option<i32> {
-        self.below.iter().filter_map(|host| host.ended).find(|code| *code != 0)
+        self.below.iter().filter_map(|host| host.ended).find(|code| !is_success(*code))
     }
 
     /// A host below that has said that its ranks have ended.

@@ -12,6 +12,7 @@ use super::other_hosts::HostEvent;
 use super::rank_process::RankProcess;
 use super::{barrier_exchange, exit_progress, folded_errors, job_signals};
 use crate::boot::control_message::{self, ControlHead, ControlKind};
+use crate::boot::decision::is_success;
 use crate::boot::host_memory::HostMemory;
 use crate::boot::hosts::message::HostMessage;
 use crate::boot::passed_stream::PrefixedStream;
@@ -115,11 +116,12 @@ impl Supervisor {
 
     /// The exit code of the job, once all ranks have ended.
     fn code(&self) -> i32 {
-        match (self.exit.code(), self.ends.late_failure.or(self.others.failure())) {
-            (0, Some(crash)) => crash,
-            (0, None) => self.control.decision().map_or(0, |d| d.code),
-            (code, _) => code,
+        let code = self.exit.code();
+        if !is_success(code) {
+            return code;
         }
+        let late = self.ends.late_failure.or(self.others.failure());
+        late.unwrap_or_else(|| self.control.decision().map_or(0, |d| d.code))
     }
 
     /// Acts on what other hosts have sent.
