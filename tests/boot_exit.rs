@@ -214,60 +214,6 @@ fn a_stopped_rank_is_reported_and_killed() {
 }
 
 #[test]
-fn signals_to_the_supervisor_reach_the_ranks() {
-    for launcher in OURS {
-        for (s, rest) in [
-            (Signal::INT, "spin"),
-            (Signal::TERM, "barrier"),
-            (Signal::HUP, "poll"),
-            (Signal::QUIT, "sleep"),
-            (Signal::TERM, "blocks"),
-        ] {
-            let job = start(launcher, 2, &["none", "-", rest], &[]);
-            job.wait_for_ranks(2);
-            sys::process::kill(job.pid(), s);
-            let code = 128 + s.number();
-            let name = s.name();
-            let o = job.finish();
-            o.gives(code).says(&format!("Caught a signal: {name}({})", s.number()));
-            assert_eq!(o.err.matches("***").count(), 1, "{o:#?}");
-        }
-        // All signals blocked: the second request kills the ranks.
-        let job = start(launcher, 2, &["none", "-", "masked"], &[("GASNET_EXITTIMEOUT", "30")]);
-        job.wait_for_ranks(2);
-        sys::process::kill(job.pid(), Signal::TERM);
-        std::thread::sleep(Duration::from_millis(200));
-        sys::process::kill(job.pid(), Signal::TERM);
-        job.finish().gives(143).says("second request to end (SIGTERM): the ranks are killed");
-        // A client that handles the signal itself has time to finish.
-        for code in [0, 5] {
-            let own = format!("own_term:{code}");
-            let job = start(launcher, 2, &["none", "-", &own], &[]);
-            job.wait_for_ranks(2);
-            sys::process::kill(job.pid(), Signal::TERM);
-            let o = job.finish();
-            o.gives(143).says("rank 0 saves").says("rank 1 saves");
-        }
-    }
-}
-
-/// As a shell without job control starts background jobs.
-#[test]
-fn a_job_that_ignores_quit_ends_on_request() {
-    let mark = new_mark();
-    let mut c = Command::new("sh");
-    c.args(["-c", "trap '' INT QUIT; exec \"$0\" \"$@\""])
-        .arg(gasnetrun())
-        .args(["-n", "2"])
-        .arg(probe());
-    c.args(["none", "-", "sleep"]).env("PROBE_MARK", &mark);
-    let job = spawn(c, mark, "QUIT ignored".to_string());
-    job.wait_for_ranks(2);
-    sys::process::kill(job.pid(), Signal::TERM);
-    job.finish().gives(143).says("Caught a signal: SIGTERM");
-}
-
-#[test]
 fn children_of_ranks_do_not_count() {
     for launcher in OURS {
         run(launcher, 2, &["0", "childexit:3", "sleep"])

@@ -60,9 +60,11 @@ fn stat_path(pid: u32) -> String {
     format!("/proc/{pid}/stat")
 }
 
-/// The numbers of fields of /proc/pid/stat: the state, the parent, the threads.
+/// The numbers of fields of /proc/pid/stat: the state, the parent, the group of processes, the
+/// threads.
 const STATE: usize = 3;
 const PARENT: usize = 4;
+const GROUP: usize = 5;
 const THREADS: usize = 20;
 
 /// A field of /proc/pid/stat, by its number in the system's manual, at least 3.
@@ -156,6 +158,13 @@ pub fn tree(pid: u32) -> Vec<u32> {
         at += 1;
     }
     all
+}
+
+/// Whether a process is in another group of processes than this one: what a terminal sends to the
+/// group of this one does not reach it. False where the system does not show the groups.
+pub fn is_of_other_group(other: u32) -> bool {
+    let group = |pid| stat_field::<i32>(pid, GROUP);
+    group(other).is_some_and(|theirs| group(pid()).is_some_and(|own| own != theirs))
 }
 
 /// Sends a signal to a process and to those that descend from it ([`tree`]). Sends none for 0.

@@ -1,4 +1,4 @@
-//! A process of a job for tests/boot_exit.rs and tests/exchange.rs. It joins, meets the other
+//! A process of a job for tests/boot_exit.rs and its neighbours. It joins, meets the other
 //! ranks, and prints a line. Then one rank ends while the others do something else. It drives
 //! `boot` and `process` without the C interface.
 //!
@@ -28,7 +28,7 @@
 //! |---|---|
 //! | `barrier`, `poll`, `spin`, `sleep` | as they say |
 //! | `blocks` | spin with SIGTERM blocked |
-//! | `own_term:N` | have a SIGTERM handler; 200 ms after the signal, print a line and return N |
+//! | `own_term:N` | handle SIGTERM and SIGINT; 200 ms after one, print a line and return N |
 //! | `masked` | spin with all signals blocked |
 //! | `stop` | stop themselves (SIGSTOP) |
 //! | `traced` | have a debugger stop them for five seconds, notice no signal for 0.3 s, then spin |
@@ -199,7 +199,9 @@ fn others(boot: &Bootstrap, what: &str) -> i32 {
         }
         _ => {
             if let Some(code) = what.strip_prefix("own_term:") {
-                signal::handle(Signal::TERM, on_term, false);
+                for s in [Signal::TERM, Signal::INT] {
+                    signal::handle(s, on_term, false);
+                }
                 while !TERM.load(std::sync::atomic::Ordering::Relaxed) {
                     assert!(!boot.exit.must_exit(), "the client handles the signal");
                 }

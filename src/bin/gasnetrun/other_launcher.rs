@@ -153,17 +153,20 @@ fn after(time: Duration) -> Instant {
 }
 
 /// Waits for the end of the launcher and passes on the signals that processes send here. Those of
-/// a terminal reach it anyway, except its hang-up. `None` if it still runs at the deadline.
+/// a terminal reach it anyway, except its hang-up, and if it is in another group of processes.
+/// `None` if it still runs at the deadline.
 fn ended_by(child: &mut Child, queue: &SignalQueue, deadline: Instant) -> Option<ExitStatus> {
     loop {
         while let Some(received) = queue.next() {
             match received.signal {
                 Signal::CHLD => {}
                 Signal::USR1 => to_supervisors(Signal::USR1),
-                signal if received.sent || signal == Signal::HUP => {
-                    _ = process::kill(child.id(), signal)
+                signal => {
+                    let is_passed_on = received.sent || signal == Signal::HUP;
+                    if is_passed_on || process::is_of_other_group(child.id()) {
+                        process::kill(child.id(), signal);
+                    }
                 }
-                _ => {}
             }
         }
         if let Ok(Some(ended)) = child.try_wait() {

@@ -237,15 +237,20 @@ impl RankProcess {
         self.printed_at.is_some_and(|at| now < at.saturating_add(within))
     }
 
-    /// Sends a signal to the process that was started and to those that descend from it: the rank
-    /// may be what a shell runs, and would stay when the shell ends. The number of a child that
-    /// has ended may belong to a stranger by now: then the process that joined gets the signal.
+    /// The process that was started and those that descend from it: the rank may be what a shell
+    /// runs, and would stay when the shell ends. The number of a child that has ended may belong
+    /// to a stranger by now: then it is the process that joined.
+    pub(super) fn tree(&self) -> Vec<u32> {
+        let root = match self.ended {
+            None => Some(self.process),
+            Some(_) => self.joined.filter(|&pid| pid != self.process),
+        };
+        root.filter(|&pid| pid != 0).map_or(Vec::new(), process::tree)
+    }
+
+    /// Sends a signal to these processes.
     pub(super) fn signal_tree(&self, signal: Signal) {
-        if self.ended.is_none() {
-            process::kill_tree(self.process, signal);
-        } else if let Some(joined) = self.joined.filter(|&pid| pid != self.process) {
-            process::kill_tree(joined, signal);
-        }
+        self.tree().into_iter().for_each(|pid| _ = process::kill(pid, signal));
     }
 
     /// Records the exit of the watched process.

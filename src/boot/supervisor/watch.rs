@@ -370,18 +370,21 @@ impl Supervisor {
             self.others.send_down(&HostMessage::Decision(decision));
         }
         self.others.send_down(&HostMessage::Signal(signal.number() as u32));
-        // A terminal raises signals for the ranks as well, except its hang-up.
-        if sent || signal == Signal::HUP {
-            self.signal_ranks(signal);
-        }
+        // A terminal raises signals for the ranks of this group as well, except its hang-up.
+        let all = sent || signal == Signal::HUP;
+        self.signal_ranks(signal, |pid| all || process::is_of_other_group(pid));
     }
 
-    fn signal_ranks(&self, signal: Signal) {
+    /// Sends a signal to those processes of the ranks that are to get it.
+    fn signal_ranks(&self, signal: Signal, gets: impl Fn(u32) -> bool) {
         for r in self.ranks.iter().filter(|r| !r.has_exited()) {
-            match r.joined {
-                Some(pid) if r.exited_at.is_none() => _ = process::kill(pid, signal),
-                _ => r.signal_tree(signal),
-            }
+            let pids = match r.joined {
+                Some(pid) if r.exited_at.is_none() => vec![pid],
+                _ => r.tree(),
+            };
+            pids.into_iter()
+                .filter(|&pid| gets(pid))
+                .for_each(|pid| _ = process::kill(pid, signal));
         }
     }
 
@@ -411,7 +414,7 @@ impl Supervisor {
                 self.others.send_down(&HostMessage::Signal(n));
                 match Signal::new(n as i32) {
                     Signal::KILL => self.exit.kill_now(clock::now_ns(), &mut self.ranks),
-                    signal => self.signal_ranks(signal),
+                    signal => self.signal_ranks(signal, |_| true),
                 }
             }
             HostEvent::FromAbove(HostMessage::Status) => {
