@@ -1,5 +1,5 @@
-//! Signals that jobs of tests/jobs/exit_probe.rs get: from other processes, and from
-//! a terminal.
+//! Signals that jobs of tests/jobs/exit_probe.rs get: from other processes, from a terminal, and
+//! from timers that the program has set before its job.
 //!
 //! Run by cargo. Invariant: nothing is left of a job that a signal ends.
 
@@ -89,4 +89,15 @@ fn interrupts_of_a_terminal_reach_ranks_of_other_groups() {
     job.wait_for_ranks(4);
     user.write_all(CTRL_C).unwrap();
     job.finish().gives(130).says("rank 0 saves").says("rank 1 saves");
+}
+
+/// The process that forks the ranks, or stands in front of their supervisor, runs no handler.
+#[test]
+fn timers_and_handlers_are_those_of_the_ranks() {
+    for (kind, processes) in [("alone", 2), ("thread", 3)] {
+        let job = start(Fork, 2, &["none", "-", "spin"], &[("PROBE_ALARM", kind)]);
+        job.wait_for_ranks(processes);
+        sys::process::kill(job.pid(), Signal::ALRM);
+        job.finish().gives(7).says("called gasnet_exit(7); the job ends");
+    }
 }

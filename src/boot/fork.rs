@@ -24,6 +24,7 @@ use sys::child::Ended;
 use sys::front::{self, FrontProcess, FrontRole};
 use sys::process;
 use sys::python::PythonLock;
+use sys::signal::IntervalTimers;
 
 /// Forks `size` ranks and returns in each of them. The calling process does not return. It exits
 /// with the exit code of the job, without the exit handlers of the program, which the ranks run.
@@ -31,6 +32,7 @@ use sys::python::PythonLock;
 /// # Errors
 /// The processes cannot be started.
 pub(super) fn start(size: u32, options: &BootOptions) -> Result<Bootstrap, BootError> {
+    let timers = IntervalTimers::take();
     let threads = process::threads(process::pid());
     let (source, python) = match threads.as_deref() {
         Some([_]) => (SignalSource::Own, None),
@@ -48,6 +50,7 @@ pub(super) fn start(size: u32, options: &BootOptions) -> Result<Bootstrap, BootE
     sys::cpu::quota();
     match Supervisor::new(HostShare::whole(size), source, options)?.start()? {
         ProcessRole::Rank(id) => {
+            timers.go_on();
             if let Some(lock) = python {
                 lock.give_up();
             }

@@ -13,9 +13,9 @@
 //! until the child calls [`FrontLink::next`].
 //!
 //! Invariants: from [`FrontProcess::run`] on the front process makes system calls only. Another
-//! of its threads may hold any lock when it is stopped, that of the allocator included. Those
-//! threads run no code of the program any more, except one that has every signal blocked. When
-//! the front process dies, the kernel kills the child.
+//! of its threads may hold any lock when it is stopped, that of the allocator included. No thread
+//! runs code of the program any more, except one that has every signal blocked: no signal has a
+//! handler of the program. When the front process dies, the kernel kills the child.
 
 use crate::child::{self, Ended, Forked};
 use crate::signal::{self, Disposition, ReceivedSignal, Signal, SignalInfo, SignalSet};
@@ -132,6 +132,8 @@ impl FrontProcess {
             signal::handle(s, pass_on, false);
             signal::unblock(&SignalSet::of(&[s]));
         }
+        let of_program = |s: &Signal| *s != signal::notice() && !passed_on.contains(s);
+        signal::handled().filter(of_program).for_each(signal::drop_handler);
         process::on_exit(keep_from_exit);
         let mut code = [0; 4];
         let received = socket::send(self.start.as_fd(), READY, true).ok();

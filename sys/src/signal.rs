@@ -254,6 +254,26 @@ pub fn ignore(signal: Signal) {
     unsafe { libc::sigaction(signal.0, &new, core::ptr::null_mut()) };
 }
 
+/// The signals that have a handler now.
+pub fn handled() -> impl Iterator<Item = Signal> {
+    let all = (1..=libc::SIGRTMAX()).map(Signal);
+    all.filter(|s| matches!(disposition(*s), Disposition::Handler(_)))
+}
+
+/// Takes its handler from a signal. Faults, and what stops and continues a process, do what they
+/// do by default; other signals do nothing.
+pub fn drop_handler(signal: Signal) {
+    match signal {
+        Signal::ILL | Signal::TRAP | Signal::ABRT | Signal::BUS | Signal::FPE | Signal::SEGV => {
+            set_default(signal);
+        }
+        Signal::SYS | Signal::TSTP | Signal::TTIN | Signal::TTOU | Signal::CONT => {
+            set_default(signal);
+        }
+        _ => ignore(signal),
+    }
+}
+
 /// Sends a signal to the calling thread.
 pub fn raise(signal: Signal) {
     // SAFETY: touches no memory.
@@ -332,25 +352,53 @@ pub fn pause() {
     unsafe { libc::pause() };
 }
 
-/// Sends SIGALRM to this process after this many microseconds.
-pub fn alarm_us(us: u64) {
-    let t = libc::itimerval {
+/// A timer that is due once, after this many microseconds; 0 for never.
+fn once(us: u64) -> libc::itimerval {
+    libc::itimerval {
         it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 },
         it_value: libc::timeval {
             tv_sec: (us / 1_000_000) as libc::time_t,
             tv_usec: (us % 1_000_000) as libc::suseconds_t,
         },
-    };
-    // SAFETY: `t` is live; null says that the old timer is not wanted. The number 0 is
-    // ITIMER_REAL everywhere.
-    unsafe {
-        libc::syscall(
-            libc::SYS_setitimer,
-            0,
-            &t as *const libc::itimerval,
-            core::ptr::null_mut::<c_void>(),
-        )
-    };
+    }
+}
+
+/// Sets the timer with this number; returns what it was.
+fn set_timer(number: i32, new: &libc::itimerval) -> libc::itimerval {
+    let mut old = once(0);
+    // SAFETY: both timers are live.
+    unsafe { libc::syscall(libc::SYS_setitimer, number, &raw const *new, &raw mut old) };
+    old
+}
+
+/// ITIMER_REAL, ITIMER_VIRTUAL and ITIMER_PROF, which have these numbers everywhere.
+const TIMERS: [i32; 3] = [0, 1, 2];
+
+/// Sends SIGALRM to this process after this many microseconds.
+pub fn alarm_us(us: u64) {
+    set_timer(TIMERS[0], &once(us));
+}
+
+/// The timers of `alarm` and `setitimer`, which a forked process does not have.
+#[derive(Clone, Copy)]
+pub struct IntervalTimers([libc::itimerval; 3]);
+
+impl core::fmt::Debug for IntervalTimers {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("IntervalTimers")
+    }
+}
+
+impl IntervalTimers {
+    /// Stops those of this process.
+    pub fn take() -> IntervalTimers {
+        IntervalTimers(TIMERS.map(|number| set_timer(number, &once(0))))
+    }
+
+    /// Lets them go on in this process.
+    pub fn go_on(&self) {
+        TIMERS.iter().zip(&self.0).for_each(|(&number, timer)| _ = set_timer(number, timer));
+    }
 }
 
 /// Gives the calling thread a stack for signal handlers if it has none, so that a handler can
@@ -483,6 +531,33 @@ mod tests {
         assert_eq!(fault(Signal::SEGV, libc::SI_USER), None);
         assert_eq!(fault(Signal::CHLD, libc::CLD_EXITED), None);
         assert_eq!(fault(Signal::ALRM, libc::SI_KERNEL), None);
+    }
+
+    #[test]
+    fn dropped_handlers_stop_nothing_of_the_system() {
+        extern "C" fn handler(_: Signal, _: &SignalInfo, _: *mut c_void) {}
+        for (signal, after) in
+            [(Signal::WINCH, Disposition::Ignore), (Signal::TSTP, Disposition::Default)]
+        {
+            let before = action(signal);
+            handle(signal, handler, false);
+            assert!(handled().any(|s| s == signal));
+            drop_handler(signal);
+            assert_eq!(disposition(signal), after);
+            restore(signal, &before);
+        }
+    }
+
+    #[test]
+    fn timers_go_on_elsewhere() {
+        let set = once(3_600_000_000);
+        set_timer(TIMERS[2], &set);
+        let timers = IntervalTimers::take();
+        assert_eq!(set_timer(TIMERS[2], &once(0)).it_value.tv_sec, 0);
+        timers.go_on();
+        // A clock tick more than was left.
+        let left = set_timer(TIMERS[2], &once(0)).it_value.tv_sec;
+        assert!((3_599..=3_601).contains(&left), "{left}");
     }
 
     #[test]

@@ -40,7 +40,9 @@
 //! `PROBE_HANDLER=1` a thread polls, until an exit handler that is older than the job joins it,
 //! polls itself, and prints a line. With `PROBE_HANDLER=fails` the thread then calls
 //! gasnet_exit(5), with `PROBE_HANDLER=late` the handler first sleeps two seconds, and with
-//! `PROBE_HANDLER=exits` it calls _exit(7) at its end.
+//! `PROBE_HANDLER=exits` it calls _exit(7) at its end. With `PROBE_ALARM` the process has a timer
+//! before it joins, whose handler calls gasnet_exit(7) after two seconds. With
+//! `PROBE_ALARM=thread` it has another thread, too.
 
 use gasnet::boot;
 use gasnet::boot::bootstrap::Bootstrap;
@@ -385,6 +387,14 @@ fn main() {
     if has_handler {
         // SAFETY: a function that returns.
         unsafe { atexit(exit_handler) };
+    }
+    if let Ok(kind) = std::env::var("PROBE_ALARM") {
+        ALARM_CODE.store(7, std::sync::atomic::Ordering::Relaxed);
+        signal::handle(Signal::ALRM, on_alarm, false);
+        signal::alarm_us(2_000_000);
+        if kind == "thread" {
+            std::thread::spawn(|| clock::sleep_ns(3_600_000_000_000));
+        }
     }
     let mut boot = match boot::start(&BootOptions::from_env()) {
         Ok(b) => b,

@@ -41,7 +41,7 @@ pub(super) struct JobSignals {
     queue: SignalQueue,
     front: Option<FrontLink>,
     old_mask: SignalSet,
-    old_actions: [(Signal, SignalAction); 2],
+    old_actions: Vec<(Signal, SignalAction)>,
 }
 
 impl JobSignals {
@@ -68,10 +68,16 @@ impl JobSignals {
         }
         blocked.extend(&received);
         let received = SignalSet::of(&received);
-        let old_actions = [Signal::CHLD, Signal::PIPE].map(|s| (s, signal::action(s)));
+        let mut old_actions =
+            Vec::from([Signal::CHLD, Signal::PIPE].map(|s| (s, signal::action(s))));
         // With SIGCHLD ignored the system would reap the children.
         signal::set_default(Signal::CHLD);
         signal::ignore(Signal::PIPE);
+        // Handlers of the program are for its ranks.
+        for s in signal::handled().filter(|s| !blocked.contains(s)) {
+            old_actions.push((s, signal::action(s)));
+            signal::drop_handler(s);
+        }
         let old_mask = signal::block(&SignalSet::of(&blocked));
         let queue = SignalQueue::new(&received)
             .map_err(|e| BootError::system("cannot create a descriptor for signals", &e))?;
