@@ -650,15 +650,18 @@ static void nothing_from_null(void) {
  * A lock may be initialised, destroyed and initialised again. */
 static void checks_allow(void) {
     gasnet_handle_t h[3];
+    gasnet_seginfo_t first;
     gasnet_hsl_t one;
     int round;
     memset(&one, 0, sizeof one);
     for (round = 0; round < 3; round++) {
         gasnet_hsl_init(&one);
         gasnet_hold_interrupts();
+        CHECK_OK(gasnet_getSegmentInfo(&first, 1));
         gasnet_hsl_lock(&one);
         gasnet_hsl_lock(&lock);
         gasnet_hold_interrupts();
+        CHECK_OK(gasnet_getSegmentInfo(&first, 1));
         CHECK(gasnet_mynode() < gasnet_nodes(), "wrong answers");
         gasnet_hsl_unlock(&lock);
         gasnet_resume_interrupts();

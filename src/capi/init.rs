@@ -322,7 +322,7 @@ pub struct SegInfo {
 /// - `numentries`: rows of the array.
 /// - Returns `GASNET_OK`; `GASNET_ERR_BAD_ARG`, after a message, for a negative number or a null
 ///   array.
-/// - Context: after `gasnet_attach`; not in handlers.
+/// - Context: after `gasnet_attach`, in handlers too.
 ///
 /// # Safety
 /// `table` must hold `numentries` rows.

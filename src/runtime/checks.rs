@@ -63,6 +63,7 @@ fn kind(function: &str) -> CallKind {
         }
         "gex_Event_QueryLeaf" => CallKind::Test,
         f if f.starts_with("gex_Event_Test") || f == "gex_NBI_Test" => CallKind::Test,
+        | "gasnet_getSegmentInfo"
         f if f.starts_with("gasnet_AMReply") => CallKind::Reply,
         f if f.starts_with("gex_AM_") && f.contains("Reply") => CallKind::Reply,
         _ => CallKind::Active,
@@ -470,3 +471,4 @@ mod tests {
         assert_eq!(kind("GASNET_BLOCKUNTIL"), CallKind::Active);
     }
 }
+        assert_eq!(kind("gasnet_getSegmentInfo"), CallKind::Query);
