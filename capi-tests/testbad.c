@@ -781,6 +781,38 @@ static void threads_one_index(void) {
     later = threads_one_index_later;
 }
 
+/* A section that begins while no thread index is free, and ends when one is. */
+static volatile int stage;
+static void until_stage(int number) {
+    while (stage != number) usleep(1000);
+}
+static void one_with_the_index(int id) {
+    (void)id;
+    gasnet_hsl_lock(&lock);
+    stage = 1;
+    until_stage(2);
+    gasnet_hsl_unlock(&lock);
+}
+static void one_without_index(int id) {
+    (void)id;
+    until_stage(1);
+    gasnet_hold_interrupts();
+    stage = 2;
+    until_stage(3);
+    gasnet_resume_interrupts();
+}
+static void section_without_index_later(void) {
+    struct check_thread *with = check_start(1, 0, one_with_the_index), *without = check_start(1, 1, one_without_index);
+    check_join(with, 1);
+    stage = 3;
+    check_join(without, 1);
+}
+static void section_without_index(void) {
+    setenv("GASNET_MAX_THREADS", "2", 1);
+    setenv("GASNET_DEBUG_CHECKS", "1", 1);
+    later = section_without_index_later;
+}
+
 static void one_that_leaves(int id) {
     (void)id;
     gasnet_AMRequestShort0(0, H_LEAVING);
@@ -797,6 +829,7 @@ static void thread_leaves_handler(void) {
 #define threads_without_keys NULL
 #define threads_poll_at_end NULL
 #define threads_one_index NULL
+#define section_without_index NULL
 #define thread_leaves_handler NULL
 #endif
 
@@ -873,6 +906,7 @@ static const struct testcase cases[] = {
     {"threads_without_keys", "par", BEFORE_INIT, PASSES, "", threads_without_keys},
     {"threads_poll_at_end", "par", ATTACHED, PASSES, "", threads_poll_at_end},
     {"threads_one_index", "par", BEFORE_INIT, PASSES, "", threads_one_index},
+    {"section_without_index", "par", BEFORE_INIT, PASSES, "", section_without_index},
     {"lock_early", "both", BEFORE_INIT, PASSES, "", lock_early},
     {"child_polls", "both", ATTACHED, PASSES, "gasnet_AMPoll()|forked", child_polls},
     {"child_syncs", "both", ATTACHED, PASSES, "gasnet_wait_syncnbi_all()|forked", child_syncs},

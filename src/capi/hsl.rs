@@ -4,7 +4,7 @@
 
 use super::{code, initialized};
 use crate::runtime::hsl::{self, GASNET_1, Hsl};
-use crate::runtime::{Ctx, GasnetJob};
+use crate::runtime::{Ctx, GasnetJob, checks};
 use core::ffi::c_int;
 
 /// The calling thread, where the use of locks is checked. What it is passed to, or the caller,
@@ -97,9 +97,13 @@ pub unsafe extern "C" fn gasnet_hsl_unlock(hsl: *mut Hsl) {
 /// - Context: after `gasnet_init`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_hold_interrupts() {
-    if let Some(c) = caller() {
-        c.hold_interrupts();
-        c.end_lock_call();
+    match caller() {
+        Some(c) => {
+            c.hold_interrupts();
+            c.end_lock_call();
+        }
+        None if hsl::checked() => checks::note_unrecorded_section(),
+        None => {}
     }
 }
 
