@@ -4,6 +4,7 @@
 //! The async-signal-safe functions ignore failures, because no caller could report them.
 
 use crate::descriptor;
+use crate::signal::{self, Signal, SignalSet};
 use core::ffi::CStr;
 use core::fmt;
 use core::sync::atomic::AtomicU8;
@@ -77,7 +78,19 @@ pub fn write_all_atomic(fd: i32, bytes: &[AtomicU8]) -> Result<(), WriteError> {
     write_from(fd, bytes.as_ptr().cast(), bytes.len())
 }
 
+/// Beyond the limit of files (`ulimit -f`) the kernel also sends a signal, which would end the
+/// process: it is discarded.
 fn write_from(fd: i32, at: *const u8, bytes: usize) -> Result<(), WriteError> {
+    let mask = signal::block(&SignalSet::of(&[Signal::XFSZ]));
+    let written = write_each(fd, at, bytes);
+    if written == Err(WriteError(libc::EFBIG)) {
+        signal::discard(Signal::XFSZ);
+    }
+    signal::set_mask(&mask);
+    written
+}
+
+fn write_each(fd: i32, at: *const u8, bytes: usize) -> Result<(), WriteError> {
     let mut done = 0;
     while done < bytes {
         // SAFETY: the kernel only reads the memory, and refuses what this process may not read.

@@ -275,6 +275,30 @@ fn files_that_cannot_be_written() -> Result<(), Failure> {
         let job = format!("export GASNET_MALLOCFILE={file}; exec {}", program.display());
         expect(&job, 0, text)?;
     }
+    files_beyond_the_limit()
+}
+
+/// A file that has reached `ulimit -f` is reported too, not the end of the rank.
+fn files_beyond_the_limit() -> Result<(), Failure> {
+    const LIMITED: &str = "#define GASNET_DEBUGMALLOC 1\n#include <gasnet.h>\n\
+        #include <gasnet_tools.h>\n#include <sys/resource.h>\n\
+        int main(int argc, char **argv) {\n\
+        \x20   struct rlimit files;\n\
+        \x20   gasnet_init(&argc, &argv);\n\
+        \x20   gasnet_attach(NULL, 0, 65536, 0);\n\
+        \x20   getrlimit(RLIMIT_FSIZE, &files);\n\
+        \x20   files.rlim_cur = 0;\n\
+        \x20   gasnet_exit(setrlimit(RLIMIT_FSIZE, &files) || !gasnett_debug_malloc(100));\n\
+        }\n";
+    let program = program("limited", LIMITED)?;
+    for variable in ["GASNET_TRACEFILE", "GASNET_STATSFILE", "GASNET_MALLOCFILE"] {
+        let job = format!("export {variable}=lines; exec {}", program.display());
+        let line = format!(
+            "{variable}: lines is not complete: it cannot be written: File too large\n\
+             ***   Name another file, or raise the limit of files (ulimit -f).\n"
+        );
+        expect(&job, 0, &line)?;
+    }
     Ok(())
 }
 
