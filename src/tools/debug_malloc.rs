@@ -15,7 +15,7 @@ use core::fmt::Write;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use sys::byte_count::ByteCount;
 
@@ -315,10 +315,25 @@ fn report_file() -> Option<CString> {
 /// child, which has the memory of its parent.
 static REPORT: Mutex<Option<(CString, u32)>> = Mutex::new(None);
 
-/// Reads which file, if any, receives a report when this process exits.
+/// The stream that this name of a file means, if it does.
+fn stream_of(path: &CStr) -> Option<i32> {
+    match path.to_bytes() {
+        b"stdout" => Some(1),
+        b"stderr" | b"-" => Some(2),
+        _ => None,
+    }
+}
+
+/// Reads which file, if any, receives a report when this process exits, and makes it empty: ranks
+/// that share the file append to it at their exit.
 pub fn plan_report() {
     let planned = report_file().map(|path| (path, sys::process::pid()));
-    *REPORT.lock().unwrap_or_else(PoisonError::into_inner) = planned;
+    let mut report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);
+    if *report != planned {
+        let file = planned.as_ref().filter(|(path, _)| stream_of(path).is_none());
+        file.into_iter().for_each(|(path, _)| sys::file::empty(path));
+        *report = planned;
+    }
 }
 
 /// As [`plan_report`], at the first allocation: a program without a job calls nothing else.
@@ -346,17 +361,15 @@ pub fn write_report() {
     if WRITTEN.swap(true, Ordering::Relaxed) {
         return;
     }
-    let mut file = match path.to_bytes() {
-        b"stdout" => sys::file::TextFile::stream(1),
-        b"stderr" | b"-" => sys::file::TextFile::stream(2),
-        _ => sys::file::TextFile::create(path),
+    let mut file = match stream_of(path) {
+        Some(fd) => sys::file::TextFile::stream(fd),
+        None => sys::file::TextFile::append(path),
     };
-    let s = &heap.stats;
+    let (s, rank) = (&heap.stats, report::rank().unwrap_or(0));
     let _ = writeln!(
         file,
-        "heap of rank {}: {} objects of {} bytes allocated, {} of {} bytes freed; at most {} of {} bytes at a time; {} bytes \
-         of overhead\n{} objects of {} bytes were not freed",
-        report::rank().unwrap_or(0),
+        "heap of rank {rank}: {} objects of {} bytes allocated, {} of {} bytes freed; at most {} of {} bytes at a time; {} bytes \
+         of overhead\nheap of rank {rank}: {} objects of {} bytes were not freed",
         s.allocated_objects,
         s.allocated_bytes,
         s.freed_objects,
@@ -368,8 +381,11 @@ pub fn write_report() {
         s.live_bytes
     );
     for (address, o) in heap.objects.iter().filter(|(_, o)| o.freed.is_none()) {
-        let _ =
-            writeln!(file, "{} bytes at {address:#x}, allocated at {}", o.block.size(), o.made);
+        let (bytes, made) = (o.block.size(), &o.made);
+        let _ = writeln!(
+            file,
+            "heap of rank {rank}: {bytes} bytes at {address:#x}, allocated at {made}"
+        );
     }
     let name = path.to_bytes().escape_ascii();
     match file.finish() {

@@ -11,10 +11,10 @@ use core::sync::atomic::AtomicU8;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Opens the file at `path` for writing and makes it empty; `more` are flags of `open`. A
+/// Opens the file at `path` for writes that each go to its end; `more` are flags of `open`. A
 /// negative number on failure. Async-signal-safe.
-fn create(path: &CStr, more: i32) -> i32 {
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | more;
+fn append(path: &CStr, more: i32) -> i32 {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC | more;
     // SAFETY: the path is NUL-terminated.
     let fd = unsafe { libc::open(path.as_ptr(), flags, 0o644) };
     // SAFETY: the descriptor was just opened, so nothing else owns it.
@@ -117,10 +117,19 @@ fn write_each(fd: i32, at: *const u8, bytes: usize) -> Result<(), WriteError> {
 /// # Errors
 /// That of the system.
 pub fn open_for_lines(path: &CStr) -> io::Result<i32> {
-    match create(path, libc::O_APPEND) {
+    match append(path, libc::O_TRUNC) {
         fd if fd >= 0 => Ok(fd),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Makes the file at `path` empty if there is one. Does not wait for the reader of a pipe.
+pub fn empty(path: &CStr) {
+    let flags = libc::O_WRONLY | libc::O_TRUNC | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: the path is NUL-terminated.
+    let fd = unsafe { libc::open(path.as_ptr(), flags) };
+    // SAFETY: the descriptor was just opened, so nothing else owns it.
+    drop(unsafe { descriptor::opened(fd) });
 }
 
 /// Whether a descriptor leads to a regular file: a signal does not interrupt a write to it.
@@ -145,8 +154,8 @@ pub fn read_new_pipe(path: &CStr) -> io::Result<OwnedFd> {
     unsafe { descriptor::opened(fd) }
 }
 
-/// A file that text is written to piece by piece, ignoring failures. Async-signal-safe: it
-/// holds its buffer itself.
+/// A file that text is written to piece by piece, ignoring failures. Several processes may share
+/// it: each write has whole lines. Async-signal-safe: it holds its buffer itself.
 #[derive(Debug)]
 pub struct TextFile {
     fd: i32,
@@ -159,9 +168,9 @@ pub struct TextFile {
 }
 
 impl TextFile {
-    /// Makes an empty file at `path`.
-    pub fn create(path: &CStr) -> TextFile {
-        let fd = create(path, 0);
+    /// Text for the end of the file at `path`, which is made if there is none.
+    pub fn append(path: &CStr) -> TextFile {
+        let fd = append(path, 0);
         let error = (fd < 0).then(WriteError::last);
         TextFile { fd, borrowed: false, error, len: 0, buf: [0; 4096] }
     }
@@ -181,24 +190,32 @@ impl TextFile {
     /// # Errors
     /// That of the system: the file was not made, or some of the text was not written.
     pub fn finish(&mut self) -> Result<(), WriteError> {
-        self.flush();
+        self.flush(self.len);
         self.error.map_or(Ok(()), Err)
     }
 
-    fn flush(&mut self) {
+    /// Writes out the first `n` bytes of the buffer.
+    fn flush(&mut self, n: usize) {
         if self.fd >= 0 {
-            let written = write_from(self.fd, self.buf.as_ptr(), self.len);
+            let written = write_from(self.fd, self.buf.as_ptr(), n);
             self.error = self.error.or(written.err());
         }
-        self.len = 0;
+        self.buf.copy_within(n..self.len, 0);
+        self.len -= n;
+    }
+
+    /// Writes out the whole lines of the buffer; all of it if there is none.
+    fn flush_lines(&mut self) {
+        let last = self.buf[..self.len].iter().rposition(|&byte| byte == b'\n');
+        self.flush(last.map_or(self.len, |last| last + 1));
     }
 }
 
 impl core::fmt::Write for TextFile {
     fn write_str(&mut self, text: &str) -> core::fmt::Result {
         for part in text.as_bytes().chunks(self.buf.len()) {
-            if self.len + part.len() > self.buf.len() {
-                self.flush();
+            while self.len + part.len() > self.buf.len() {
+                self.flush_lines();
             }
             self.buf[self.len..self.len + part.len()].copy_from_slice(part);
             self.len += part.len();
@@ -209,9 +226,9 @@ impl core::fmt::Write for TextFile {
 
 impl Drop for TextFile {
     fn drop(&mut self) {
-        self.flush();
+        self.flush(self.len);
         if self.fd >= 0 && !self.borrowed {
-            // SAFETY: `create` opened the descriptor, and nothing else uses it.
+            // SAFETY: `append` opened the descriptor, and nothing else uses it.
             unsafe { libc::close(self.fd) };
         }
     }
@@ -227,7 +244,7 @@ mod tests {
     fn errors_have_the_words_of_the_system() {
         use core::fmt::Write;
         let error = |path: &CStr| {
-            let mut file = TextFile::create(path);
+            let mut file = TextFile::append(path);
             let _ = file.write_str("text");
             file.finish().expect_err("it cannot be written")
         };
@@ -239,6 +256,33 @@ mod tests {
         let file = std::fs::File::open("/dev/null").expect("a file");
         let refused = write_from(file.as_raw_fd(), b"x".as_ptr(), 1).map_err(|e| e.to_string());
         assert_eq!(refused, Err("Bad file descriptor".to_string()));
+    }
+
+    /// Another writer appends between the writes of a text that is longer than the buffer.
+    #[test]
+    fn writers_that_share_a_file_keep_their_lines() {
+        use core::fmt::Write;
+        let name = format!("gasnet-lines-of-two-{}", std::process::id());
+        let name = std::env::temp_dir().join(name).display().to_string();
+        let path = std::ffi::CString::new(name.as_str()).expect("a name");
+        let mut files = [TextFile::append(&path), TextFile::append(&path)];
+        for i in 0..3000 {
+            writeln!(files[i % 2], "line {i} of this file").expect("text");
+        }
+        drop(files);
+        let text = std::fs::read_to_string(&name).expect("a file");
+        let mut lines: Vec<u32> = text
+            .lines()
+            .map(|l| l.strip_prefix("line ").and_then(|l| l.strip_suffix(" of this file")))
+            .map(|number| number.and_then(|n| n.parse().ok()).expect("a whole line"))
+            .collect();
+        lines.sort_unstable();
+        assert_eq!(lines, (0..3000).collect::<Vec<_>>());
+        empty(&path);
+        assert_eq!(std::fs::read(&name).expect("a file"), b"");
+        std::fs::remove_file(&name).expect("a file");
+        empty(&path);
+        assert!(std::fs::read(&name).is_err());
     }
 
     #[test]

@@ -210,6 +210,7 @@ pub fn cases() -> Vec<TestCase> {
     });
     add("crash::slow_stack", true, slow_stacks);
     add("crash::named_overflow", true, named_overflow);
+    add("heap::shared", true, shared_report);
     add("heap::forks", true, forks);
     add("heap::report", true, || report(false));
     add("heap::report_alone", true, || report(true));
@@ -485,4 +486,23 @@ fn report(alone: bool) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The reports of two ranks in one file, which was there before.
+fn shared_report() -> Result<(), Failure> {
+    let program = compiled("leak", LEAK, false)?;
+    let file = program.with_file_name("report-shared");
+    fs::write(&file, "of another job\n").map_err(|e| format!("{}: {e}", file.display()))?;
+    let ended = TestJob::new(&build_trees::build(), &program, &[], JobLauncher::Gasnetrun, 2)
+        .watchdog(Duration::from_secs(120))
+        .env("GASNET_MALLOCFILE", &file)
+        .run()?;
+    ended.tidy()?;
+    let text = fs::read_to_string(&file)
+        .map_err(|e| ended.failure(format!("{}: {e}", file.display())))?;
+    let is_whole = |rank| text.contains(&format!("heap of rank {rank}: 100 bytes at "));
+    match is_whole(0) && is_whole(1) && text.lines().count() == 6 {
+        true => Ok(()),
+        false => Err(ended.failure(format!("not the reports of two ranks: {text}"))),
+    }
 }

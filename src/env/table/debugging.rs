@@ -66,7 +66,8 @@ variables! {
     MALLOC_EXTRACHECK: YesNo = false;
 
     /// Debug malloc: file for a report at exit about allocated and leaked objects, or stdout or
-    /// stderr; - is stderr too. Each % in the name becomes the rank.
+    /// stderr; - is stderr too. Each % in the name becomes the rank; without one, the ranks
+    /// share the file.
     MALLOCFILE: FreeText;
 
     /// Ranks that write that report, such as 0,2-4. The default is all.
