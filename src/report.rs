@@ -333,9 +333,10 @@ pub fn incomplete_file(variable: &str, path: impl fmt::Display, e: WriteError) {
     }
 }
 
-/// Prints why the caller is about to end the job.
+/// Prints why the caller is about to end the job. If another thread has failed before, the call
+/// does not return.
 pub fn fatal_line(cause: fmt::Arguments<'_>) {
-    emit_once(FATAL, cause, None);
+    print_failure(cause, None);
 }
 
 /// As [`fatal`], for an error that also occurs when another rank has died. The supervisor
@@ -366,7 +367,8 @@ static FAILING: AtomicU32 = AtomicU32::new(0);
 static ERRORS: TextCounts = TextCounts::new();
 
 /// Makes the calling thread the one whose error ends this process; false if it is another.
-fn claim_failure() -> bool {
+/// Async-signal-safe.
+pub fn claim_failure() -> bool {
     let me = sys::thread::tid();
     match FAILING.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => true,
@@ -374,18 +376,24 @@ fn claim_failure() -> bool {
     }
 }
 
-/// Prints the cause and the remedy, and ends the job with exit code 1. Of several threads that
-/// fail, the first ends it; another prints an error that differs, and waits for the end.
-pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
+/// Prints the error of a thread. Of several that fail, the first returns and ends the process;
+/// another prints an error that differs, and waits for the end.
+fn print_failure(cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) {
     let is_first = claim_failure();
-    if ERRORS.count(hash_of(FATAL, cause, Some(remedy))) == 1 {
-        emit_once(FATAL, cause, Some(remedy));
+    if ERRORS.count(hash_of(FATAL, cause, remedy)) == 1 {
+        emit_once(FATAL, cause, remedy);
     }
-    if !is_first {
-        loop {
-            sys::clock::sleep_ns(1_000_000_000);
-        }
+    if is_first {
+        return;
     }
+    loop {
+        sys::clock::sleep_ns(1_000_000_000);
+    }
+}
+
+/// Prints the cause and the remedy, and ends the job with exit code 1.
+pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
+    print_failure(cause, Some(remedy));
     if let Some(hook) = AFTER_FATAL.get() {
         hook();
     }

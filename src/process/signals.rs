@@ -9,7 +9,7 @@
 //!
 //! | signals | what happens |
 //! |---|---|
-//! | SEGV, BUS, FPE, ILL, ABRT | one line, then the default action, so that the exit status names the signal |
+//! | SEGV, BUS, FPE, ILL, ABRT | one line, then the default action, so that the exit status names the signal; a thread that has failed before ends the process first |
 //! | INT, TERM, HUP, PIPE | one line, then QUIT if the client has a handler for it, or else the job ends with code 128 + signal; nothing but the exit if the job ends already |
 //! | QUIT | the job ends with code 131 |
 //!
@@ -28,6 +28,10 @@ use sys::{clock, library, process, thread};
 
 const ERRORS: [Signal; 5] = [Signal::ABRT, Signal::FPE, Signal::ILL, Signal::SEGV, Signal::BUS];
 const REQUESTS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::PIPE];
+
+/// Nanoseconds within which a thread that has failed before this one ends the process: more than a
+/// debugger may take to print its stack.
+const FIRST_FAILURE: u64 = 40_000_000_000;
 
 /// The thread that reports its fatal signal; 0 for none.
 static REPORTING_THREAD: AtomicU32 = AtomicU32::new(0);
@@ -164,10 +168,11 @@ impl fmt::Display for MissingPage {
 pub(crate) extern "C" fn on_error(s: Signal, info: &SignalInfo, context: *mut c_void) {
     let Some((rank, size)) = rank_and_size() else { return take_default(s) };
     let me = thread::tid();
+    let is_first = report::claim_failure();
     match REPORTING_THREAD.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {}
-        // The report itself failed.
-        Err(reporting) if reporting == me => return take_default(s),
+        // The report itself failed, or the first thread that fails while another waits for it.
+        Err(reporting) if reporting == me || is_first => return take_default(s),
         // One report is enough.
         Err(_) => loop {
             signal::pause();
@@ -182,6 +187,10 @@ pub(crate) extern "C" fn on_error(s: Signal, info: &SignalInfo, context: *mut c_
     };
     let signal = format_args!("{}({})", s.name(), s.number());
     report::crash(signal, rank, size, explanation);
+    let until = clock::now_ns() + FIRST_FAILURE;
+    while !is_first && clock::now_ns() < until {
+        clock::sleep_ns(100_000_000);
+    }
     sys::stack::note_interrupted(context);
     if let Some(after) = AFTER_FATAL.get() {
         after();

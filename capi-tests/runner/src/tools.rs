@@ -138,6 +138,42 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// Several threads fail, and a stack takes half a second.
+const FAILURES: &str = r#"
+#include <gasnet.h>
+#include <gasnet_tools.h>
+#include <string.h>
+static pthread_barrier_t all;
+int *volatile nowhere;
+static int slow(int fd) {
+    usleep(500000);
+    return write(fd, "the stack\n", 10) != 10;
+}
+gasnett_backtrace_type_t gasnett_backtrace_user = {"SLOW", slow, 1};
+static void *fail(void *how) {
+    if (!strcmp((char *)how, "text")) {
+        pthread_barrier_wait(&all);
+        gasnett_fatalerror("all threads say no");
+    }
+    if (!strcmp((char *)how, "crash")) *nowhere = 1;
+    gasnet_put(77, NULL, &all, 4);
+    return how;
+}
+int main(int argc, char **argv) {
+    int i;
+    gasnet_init(&argc, &argv);
+    gasnet_attach(NULL, 0, 0, 0);
+    pthread_barrier_init(&all, NULL, (unsigned)argc - 1);
+    for (i = 1; i < argc; i++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, fail, argv[i]);
+        usleep(100000);
+    }
+    pause();
+    return 0;
+}
+"#;
+
 /// All cases; gdb takes seconds, so the short run skips it.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
@@ -210,6 +246,16 @@ pub fn cases() -> Vec<TestCase> {
     });
     add("crash::slow_stack", true, slow_stacks);
     add("crash::named_overflow", true, named_overflow);
+    const CRASH: &str = "Caught a fatal signal: SIGSEGV";
+    add("failures::texts", true, || {
+        failures(&["text"; 4], 134, &["all threads say no", "the stack"])
+    });
+    add("failures::error_first", true, || {
+        failures(&["error", "crash"], 1, &["gasnet_put()", CRASH, "the stack"])
+    });
+    add("failures::crash_first", true, || {
+        failures(&["crash", "error"], 139, &["gasnet_put()", CRASH, "the stack"])
+    });
     add("heap::shared", true, shared_report);
     add("heap::forks", true, forks);
     add("heap::report", true, || report(false));
@@ -395,6 +441,24 @@ fn gdb_stacks() -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Threads that fail in these ways, one after the other: the first ends the rank, with its stack.
+/// Each of `words` is printed once.
+fn failures(ways: &[&str], code: i32, words: &[&str]) -> Result<(), Failure> {
+    let program = compiled("failures", FAILURES, false)?;
+    let ways: Vec<String> = ways.iter().map(ToString::to_string).collect();
+    let job = TestJob::new(&build_trees::build(), &program, &ways, JobLauncher::Gasnetrun, 1)
+        .watchdog(Duration::from_secs(120));
+    let ended = job.env("GASNET_BACKTRACE", "1").run()?;
+    ended.tidy()?;
+    if ended.code != Some(code) {
+        return Err(ended.failure(format!("expected {code}")));
+    }
+    match words.iter().find(|word| ended.output.matches(**word).count() != 1) {
+        Some(word) => Err(ended.failure(format!("it does not say {word:?} once"))),
+        None => Ok(()),
+    }
 }
 
 /// A program for a job, or with the tools library alone.
