@@ -256,7 +256,7 @@ extern "C" fn on_fatal_alarm(_: Signal, _: &SignalInfo, _: *mut c_void) {
 #[cold]
 #[inline(never)]
 fn missing_page(info: &SignalInfo) -> Option<MissingPage> {
-    info.fault().and_then(MissingPage::at)
+    info.fault_if_any().and_then(MissingPage::at)
 }
 
 extern "C" fn on_request(s: Signal, _: &SignalInfo, _: *mut c_void) {

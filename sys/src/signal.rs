@@ -100,33 +100,51 @@ impl core::fmt::Debug for Signal {
 /// A handler: the signal, what the kernel says about it, the interrupted context.
 pub type SignalHandler = extern "C" fn(Signal, &SignalInfo, *mut c_void);
 
-/// What the kernel says about a signal to its handler.
-#[repr(transparent)]
-pub struct SignalInfo(libc::siginfo_t);
-
-impl core::fmt::Debug for SignalInfo {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "SignalInfo({})", self.0.si_code)
-    }
-}
+/// What the kernel says about a signal to its handler. The size is hidden: a program that calls a
+/// handler itself, with the signal alone, passes any address.
+#[derive(Debug)]
+#[repr(C)]
+pub struct SignalInfo([u8; 0]);
 
 impl SignalInfo {
     /// Whether a process sent it. Otherwise the kernel did, as for the whole foreground group of
-    /// a terminal.
+    /// a terminal. Only where the kernel has called the handler.
     pub fn is_sent(&self) -> bool {
-        self.0.si_code <= 0
+        self.words().si_code <= 0
     }
 
     /// The address whose access raised the signal, 0 if the kernel names none. `None` if no
     /// fault of this thread raised it: then it does not come again when the handler returns.
+    /// Only where the kernel has called the handler.
     pub fn fault(&self) -> Option<usize> {
-        const FAULTS: [Signal; 4] = [Signal::SEGV, Signal::BUS, Signal::FPE, Signal::ILL];
-        if self.is_sent() || !FAULTS.contains(&Signal(self.0.si_signo)) {
+        fault_of(self.words())
+    }
+
+    /// As [`SignalInfo::fault`], also where a program has called the handler. `None` if nothing is
+    /// there that this process can read.
+    pub fn fault_if_any(&self) -> Option<usize> {
+        let mut bytes = [0u8; size_of::<libc::siginfo_t>()];
+        if crate::attach::peek(core::ptr::from_ref(self).cast(), &mut bytes) < bytes.len() {
             return None;
         }
-        // SAFETY: the field is an address for these signals.
-        Some(unsafe { self.0.si_addr() } as usize)
+        // SAFETY: as many bytes; numbers and addresses, for which any are valid.
+        let info = unsafe { bytes.as_ptr().cast::<libc::siginfo_t>().read_unaligned() };
+        fault_of(&info)
     }
+
+    fn words(&self) -> &libc::siginfo_t {
+        // SAFETY: the kernel passes a live siginfo_t to a handler.
+        unsafe { &*core::ptr::from_ref(self).cast() }
+    }
+}
+
+fn fault_of(info: &libc::siginfo_t) -> Option<usize> {
+    const FAULTS: [Signal; 4] = [Signal::SEGV, Signal::BUS, Signal::FPE, Signal::ILL];
+    if info.si_code <= 0 || !FAULTS.contains(&Signal(info.si_signo)) {
+        return None;
+    }
+    // SAFETY: the field is an address for these signals.
+    Some(unsafe { info.si_addr() } as usize)
 }
 
 /// What a signal does to this process.
@@ -523,7 +541,10 @@ mod tests {
             // SAFETY: all-zero is a valid value.
             let mut info: libc::siginfo_t = unsafe { core::mem::zeroed() };
             (info.si_signo, info.si_code) = (signal.0, code);
-            SignalInfo(info).fault()
+            // SAFETY: a live siginfo_t, as the kernel passes it.
+            let info: &SignalInfo = unsafe { &*core::ptr::from_ref(&info).cast() };
+            assert_eq!(info.fault_if_any(), info.fault());
+            info.fault()
         };
         const SEGV_MAPERR: i32 = 1;
         assert_eq!(fault(Signal::SEGV, SEGV_MAPERR), Some(0));
@@ -531,6 +552,9 @@ mod tests {
         assert_eq!(fault(Signal::SEGV, libc::SI_USER), None);
         assert_eq!(fault(Signal::CHLD, libc::CLD_EXITED), None);
         assert_eq!(fault(Signal::ALRM, libc::SI_KERNEL), None);
+        // SAFETY: no bytes are read there.
+        let nothing: &SignalInfo = unsafe { &*core::ptr::without_provenance(8) };
+        assert_eq!(nothing.fault_if_any(), None);
     }
 
     #[test]
