@@ -300,7 +300,8 @@ typedef struct {
   int (*fnp)(int);
   int threadsupport; /* no effect: the function is called in programs with threads too */
 } gasnett_backtrace_type_t;
-/* A client may define it: prints a stack. */
+/* A client may define it: prints a stack, in signal handlers too. It uses no gasnett_debug_malloc,
+ * in which the error may have been found. */
 extern gasnett_backtrace_type_t gasnett_backtrace_user;
 /* A client may assign it. */
 extern int (*gasnett_print_backtrace_ifenabled)(int fd);
