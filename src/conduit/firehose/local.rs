@@ -23,12 +23,14 @@
 //! peer never waits for transfers of this rank. Memory that was unmapped, or of which more is
 //! needed than was pinned, becomes STALE: those that use it end, nothing else finds it.
 
+mod sums;
+
 use super::access::{LocalAccess, LocalHold, MissTurn};
 use super::extent::MemoryExtent;
 use super::moves::{HoldLimit, MoveAnswer, WantedResult};
 use super::own_pins::{LocalTables, OwnPin};
 use super::policy::FirehoseLimits;
-use super::stats::{FirehoseCounter, FirehoseCounters, LocalSums};
+use super::stats::{FirehoseCounter, FirehoseCounters};
 use super::table::{EntryState, IdleTest, LookUp, RegionTable};
 use super::traits::{Monitor, PinError, PinId, Pinner, UnpinOutcome};
 use crate::conduit::primitive::{AtomicBool, Ordering};
@@ -172,6 +174,10 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let old = tables.pins[at as usize].extent;
         if old.covers(bytes) {
             return Ok(Ok(at));
+        }
+        if !self.limits.block(old.start).covers(bytes) {
+            // An alias of this block: no process has memory at such an address.
+            return Err(NoPin::Error(PinError::Unmapped));
         }
         self.supersede(tables, at);
         self.settle(tables, at);
@@ -556,41 +562,5 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let left = !tables.recalls.is_empty() || !tables.busy.is_empty();
         self.due.store(left, Ordering::Relaxed);
         recall
-    }
-
-    /// Holds of transfers of this rank.
-    pub(super) fn holds(&self) -> u32 {
-        self.table.holds()
-    }
-
-    /// The sums of this side; asserts its invariants.
-    pub(super) fn sums(&self) -> LocalSums {
-        let tables = self.tables.lock();
-        let count = |f: fn(&OwnPin) -> bool| tables.pins.iter().filter(|p| f(p)).count() as u32;
-        let references = tables.pins.iter().map(|pin| pin.refs).sum();
-        let (lent, committed) = tables.lender.sums();
-        let pinned = count(|p| p.pinned);
-        assert_eq!(pinned as usize, tables.by_block.len());
-        let bytes = tables.pins.iter().filter(|p| p.pinned).map(|p| p.extent.len()).sum::<usize>();
-        assert_eq!(bytes, tables.pinned_bytes);
-        assert_eq!(tables.own, count(|p| p.own));
-        assert!(tables.own <= self.limits.max_victim, "{} own regions", tables.own);
-        assert_eq!(lent, references, "references and what the lender counts");
-        assert!(committed <= self.limits.m, "{committed} of {} are committed", self.limits.m);
-        assert!(pinned <= self.limits.slots());
-        let unused = count(|p| p.refs == 0 && !p.own && !p.pinned);
-        assert_eq!(unused as usize, tables.free.len(), "slots that nothing refers to");
-        LocalSums { pinned, own_holds: self.holds(), references, lent }
-    }
-
-    /// Entries of the list of idle pins, those of pins that have ended included.
-    #[cfg(test)]
-    pub(super) fn idle_entries(&self) -> usize {
-        self.tables.lock().idle.len()
-    }
-
-    /// References that a peer holds.
-    pub(super) fn held_by(&self, peer: JobRank) -> u32 {
-        self.tables.lock().lender.held(peer)
     }
 }

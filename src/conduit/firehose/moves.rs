@@ -224,7 +224,9 @@ impl MoveAnswer {
             };
             to.word(id.slot);
             to.word(id.generation);
-            to.word((start - extent.start) as u32);
+            let before = start - extent.start;
+            debug_assert!(u32::try_from(before).is_ok(), "{start:#x} is not in {extent:?}");
+            to.word(before as u32);
             to.word(extent.len() as u32);
             to.word(0);
             to.long(key);

@@ -31,7 +31,8 @@ use sys::hint::cold_path;
 
 /// A reader gives up after this number of entries of a chain.
 const MOST_STEPS: u32 = 64;
-/// Bits of the number of a block in a key; aliases differ in their extents.
+/// Bits of the number of a block in a key. Those of all addresses that a process can have fit;
+/// another address has an alias among them, of which it differs in its extent.
 const BLOCK_BITS: u32 = 46;
 
 const STATE_SHIFT: u32 = 32;

@@ -59,6 +59,7 @@ impl Pinner for &TestMemory {
         block: MemoryExtent,
         needed: MemoryExtent,
     ) -> Result<MemoryExtent, PinError> {
+        assert!(block.covers(needed), "{needed:?} is not in {block:?}");
         if needed.end > UNMAPPED {
             return Err(PinError::Unmapped);
         }
@@ -446,6 +447,25 @@ fn a_pin_that_fails_is_reported_and_costs_nothing() {
     assert_eq!((pair.0[0].remote_sums(JobRank(1)), pair.0[1].held_by(JobRank(0))), ((0, 0), 0));
     let local = pair.0[0].local(MemoryExtent { start: UNMAPPED, end: UNMAPPED + 8 }, None);
     assert!(matches!(local, LocalAccess::Failed(PinError::Unmapped)));
+}
+
+/// An address has the key of a region that is pinned, of which it is no part.
+#[test]
+fn an_alias_of_a_pinned_region_is_not_mapped() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let pair = TestPair::new(false, limits(2, 1, 4), [&memories[0], &memories[1]]);
+    let (held, _) = pair.hold(0, 0x5000);
+    let alias = 0x5000 | 1 << 58;
+    let (refused, state) = pair.hold(0, alias);
+    assert_eq!(state, HoldState::Failed(PinError::Unmapped));
+    let local = pair.0[1].local(MemoryExtent { start: alias, end: alias + 8 }, None);
+    assert!(matches!(local, LocalAccess::Failed(PinError::Unmapped)));
+    // The owner keeps its pin.
+    let (again, _) = pair.hold(0, 0x5000);
+    assert_eq!(pair.0[0].name(again), pair.0[0].name(held));
+    for hold in [held, refused, again] {
+        pair.0[0].release_remote(hold);
+    }
 }
 
 /// Idle regions make place where the system pins no more; then the failure is reported.
