@@ -247,8 +247,8 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         while tried == Err(PinError::Limit) && self.evict(tables, true) {
             tried = self.pinner.pin(id, block, bytes);
         }
-        if tried == Err(PinError::Limit) {
-            // There may be enough for what is needed now.
+        if let Err(PinError::Limit | PinError::Refused) = tried {
+            // There may be enough for what is needed now; what was refused may lie around it.
             tried = self.pinner.pin(id, bytes, bytes);
         }
         let extent = match tried {

@@ -32,6 +32,8 @@ struct TestMemory {
 const UNMAPPED: usize = 0x100_0000;
 /// A page of memory whose unmapping nothing would notice.
 const UNWATCHED: usize = 0x80_0000;
+/// A page that is never pinned.
+const REFUSED: usize = 0x90_0000;
 
 impl TestMemory {
     fn begin(&self, key: u64) {
@@ -62,6 +64,9 @@ impl Pinner for &TestMemory {
         assert!(block.covers(needed), "{needed:?} is not in {block:?}");
         if needed.end > UNMAPPED {
             return Err(PinError::Unmapped);
+        }
+        if block.overlaps(MemoryExtent { start: REFUSED, end: REFUSED + PAGE }) {
+            return Err(PinError::Refused);
         }
         let limit = self.limit.load(Ordering::Relaxed);
         if limit != 0 && self.pinned.load(Ordering::Relaxed) >= limit {
@@ -416,6 +421,22 @@ fn a_new_pin_covers_the_old_one_of_its_block() {
     assert_eq!((pair.0[1].stats().pins, pair.0[1].stats().unpins), (3, 0));
     holds.iter().for_each(|&hold| pair.0[0].release_remote(hold));
     assert_eq!(pair.0[0].remote_sums(JobRank(1)), (3, 0));
+}
+
+/// Of a block with a page that the network refuses, the bytes needed are pinned alone.
+#[test]
+fn memory_next_to_what_is_refused_is_pinned() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let limits = FirehoseLimits { region_bytes: 4 * PAGE, ..limits(4, 2, 4) };
+    let pair = TestPair::new(false, limits, [&memories[0], &memories[1]]);
+    let start = REFUSED + 2 * PAGE;
+    let (hold, state) = pair.hold(0, start);
+    assert_eq!((state, pair.0[0].name(hold).start), (HoldState::Ready, start));
+    pair.0[1].release_local(pair.local(1, start));
+    let (refused, state) = pair.hold(0, REFUSED);
+    assert_eq!(state, HoldState::Failed(PinError::Refused));
+    pair.0[0].release_remote(hold);
+    pair.0[0].release_remote(refused);
 }
 
 /// What peers hold cannot be unpinned: it is not given up where the system pins no more.

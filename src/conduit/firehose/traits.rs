@@ -27,7 +27,8 @@ pub enum PinError {
     Mappings,
     /// Some of the bytes needed are not mapped: the client's error. Trying again is no use.
     Unmapped,
-    /// Anything else; trying again is no use.
+    /// Anything else, such as the lowest page of a stack that cannot grow. The bytes needed are
+    /// tried alone; trying again is no use.
     Refused,
     /// Nothing would notice that the memory is unmapped, so it is not kept pinned: memory of a
     /// device, of a file on an old kernel, or that was mapped meanwhile.
