@@ -14,6 +14,7 @@ use super::limits::page_size;
 use super::pages::each_part;
 use super::poll::{self, PollEntry};
 use super::thread;
+use core::cell::RefCell;
 use core::ops::Range;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -99,7 +100,7 @@ pub struct WatchedChange {
 }
 
 /// A userfaultfd that reports events, with these further features.
-fn open_with(features: u64) -> io::Result<OwnedFd> {
+fn open_with(features: u64) -> io::Result<UnmapWatch> {
     let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
     let open = |flags: i32| {
         // SAFETY: touches no memory.
@@ -113,7 +114,7 @@ fn open_with(features: u64) -> io::Result<OwnedFd> {
     let mut api = UffdApi { api: API, features, ioctls: 0 };
     // SAFETY: the request says that the structure has 24 bytes, which it has; it is live.
     match unsafe { libc::ioctl(fd.as_raw_fd(), IOCTL_API as _, &mut api) } {
-        0 => Ok(fd),
+        0 => Ok(UnmapWatch { fd }),
         _ => Err(io::Error::last_os_error()),
     }
 }
@@ -128,41 +129,57 @@ impl UnmapWatch {
         let skipped = usize::from(kinds == WatchKinds::NoFiles);
         for features in WIDER.into_iter().skip(skipped) {
             match open_with(features) {
-                Ok(fd) => return Ok(UnmapWatch { fd }),
+                Ok(watch) => return Ok(watch),
                 Err(e) => last = e,
             }
         }
         Err(last)
     }
 
-    /// Watches whole pages. False if some of them are of a kind that cannot be watched.
-    pub fn watch(&self, pages: Range<usize>) -> bool {
+    /// Watches whole pages. Returns those that cannot be, in order: they are of another kind, not
+    /// mapped, or a userfaultfd of the program watches them.
+    pub fn watch(&self, pages: Range<usize>) -> Vec<Range<usize>> {
+        let fd = self.fd.as_raw_fd();
+        let refused = RefCell::new(Vec::<Range<usize>>::new());
         each_part(pages, &|part| {
             let (start, len) = (part.start as u64, part.len() as u64);
             let mut request = UffdRegister { start, len, mode: MODE_WRITE_PROTECT, ioctls: 0 };
             // SAFETY: the request says that the structure has 32 bytes, which it has; it is live.
-            unsafe { libc::ioctl(self.fd.as_raw_fd(), IOCTL_REGISTER as _, &mut request) == 0 }
-        })
+            let done = unsafe { libc::ioctl(fd, IOCTL_REGISTER as _, &mut request) } == 0;
+            if !done && part.len() == page_size() {
+                let mut refused = refused.borrow_mut();
+                match refused.last_mut() {
+                    Some(last) if last.end == part.start => last.end = part.end,
+                    _ => refused.push(part),
+                }
+            }
+            done
+        });
+        refused.into_inner()
     }
 
-    /// No longer watches whole pages, of which some may be unmapped.
+    /// No longer watches whole pages, of which some may be unmapped. [`UnmapWatch::watch`] has
+    /// refused none of them: before Linux 6.17 the watch of another userfaultfd would end.
     pub fn unwatch(&self, pages: Range<usize>) {
+        let fd = self.fd.as_raw_fd();
         each_part(pages, &|part| {
             let mut request = UffdRange { start: part.start as u64, len: part.len() as u64 };
             // SAFETY: the request says that the structure has 16 bytes, which it has; it is live.
-            unsafe { libc::ioctl(self.fd.as_raw_fd(), IOCTL_UNREGISTER as _, &mut request) == 0 }
+            unsafe { libc::ioctl(fd, IOCTL_UNREGISTER as _, &mut request) == 0 }
         });
     }
 
     /// Whether each of these whole pages is mapped and watched now. For each one the kernel is
-    /// asked to protect nothing, which fails where there is no watch.
+    /// asked to protect nothing, which fails where there is no watch. [`UnmapWatch::watch`] has
+    /// refused none of them: the kernel would take the watch of another userfaultfd for this one,
+    /// and end its protection.
     pub fn is_watching(&self, pages: Range<usize>) -> bool {
+        let fd = self.fd.as_raw_fd();
         let page = page_size();
         let watched = |start: usize| {
             for _ in 0..TRIES {
                 let mut request =
                     UffdWriteProtect { start: start as u64, len: page as u64, mode: 0 };
-                let fd = self.fd.as_raw_fd();
                 // SAFETY: the request says that the structure has 24 bytes, which it has; it is
                 // live.
                 if unsafe { libc::ioctl(fd, IOCTL_WRITE_PROTECT as _, &mut request) } == 0 {
@@ -228,17 +245,34 @@ mod tests {
 
     const PAGES: usize = 16;
 
+    /// `None`, and says so, where the system allows no userfaultfd.
+    fn opened() -> Option<UnmapWatch> {
+        let failed = match UnmapWatch::open(WatchKinds::All) {
+            Ok(watch) => return Some(watch),
+            Err(e) => e,
+        };
+        let missing = [libc::ENOSYS, libc::EPERM].contains(&failed.raw_os_error().unwrap_or(0));
+        assert!(missing, "{failed}");
+        eprintln!("skipped: this system allows no userfaultfd: {failed}");
+        None
+    }
+
+    #[test]
+    fn pages_of_another_userfaultfd_are_refused() {
+        let (Some(watch), Some(other), page) = (opened(), opened(), page_size()) else { return };
+        let mapping = Mapping::anonymous(8 * page).expect("memory");
+        let start = mapping.base().addr().get();
+        let pages = |from: usize, to: usize| start + from * page..start + to * page;
+        assert!(other.watch(pages(2, 4)).is_empty() && other.watch(pages(7, 8)).is_empty());
+        assert_eq!(watch.watch(pages(0, 8)), [pages(2, 4), pages(7, 8)]);
+        assert!(watch.is_watching(pages(0, 2)) && watch.is_watching(pages(4, 7)));
+        // Nothing reads what happens when the memory is unmapped.
+        drop((watch, other));
+    }
+
     #[test]
     fn what_happens_to_watched_memory_is_reported_before_the_call_returns() {
-        let watch = match UnmapWatch::open(WatchKinds::All) {
-            Ok(watch) => watch,
-            Err(e) => {
-                let missing = [libc::ENOSYS, libc::EPERM].contains(&e.raw_os_error().unwrap_or(0));
-                assert!(missing, "{e}");
-                eprintln!("skipped: this system allows no userfaultfd: {e}");
-                return;
-            }
-        };
+        let Some(watch) = opened() else { return };
         let (watch, seen) = (&watch, &Mutex::new(Vec::with_capacity(64)));
         let (stop, page) = (&AtomicBool::new(false), page_size());
         let read = &AtomicUsize::new(0);
@@ -255,7 +289,7 @@ mod tests {
             });
             let mapping = Mapping::anonymous(PAGES * page).expect("memory");
             let start = mapping.base().addr().get();
-            assert!(watch.watch(start..start + PAGES * page));
+            assert!(watch.watch(start..start + PAGES * page).is_empty());
             assert!(watch.is_watching(start..start + PAGES * page));
             watch.unwatch(start + 8 * page..start + PAGES * page);
             assert!(watch.is_watching(start..start + 8 * page));

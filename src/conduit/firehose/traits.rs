@@ -108,8 +108,8 @@ pub trait Mover {
 ///
 /// An implementation may learn it on any thread, or in a signal handler; it only notes it.
 pub trait Monitor: Send + Sync {
-    /// This extent of a block is about to be pinned. Called with the lock of `Firehose` held.
-    fn watch(&self, extent: MemoryExtent);
+    /// Memory of this block is about to be pinned. Called with the lock of `Firehose` held.
+    fn watch(&self, block: MemoryExtent);
     /// Whether all of an extent that was pinned has been watched since before it was: each page is
     /// there, and is watched now. A monitor that notices nothing says that it has. Called with the
     /// lock of `Firehose` held.

@@ -9,7 +9,9 @@ use super::super::firehose::{MemoryExtent, Monitor};
 use super::unmap_news::UnmapNews;
 use crate::{env, fault};
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::ops::Range;
 use parking_lot::Mutex;
 use std::io;
 use sys::clock;
@@ -20,8 +22,9 @@ use sys::unmap_watch::{UnmapWatch, WatchKinds};
 struct WatchedMemory {
     watch: UnmapWatch,
     news: UnmapNews,
-    /// Free whenever it is taken: with the lock of the firehose held.
+    /// Free whenever it is taken, as the next: with the lock of the firehose held.
     dropped: Mutex<DroppedRanges>,
+    refused: Mutex<RefusedPages>,
 }
 
 /// Memory that the program drops without unmapping it (`madvise`). The kernel reports it, then
@@ -65,6 +68,37 @@ impl DroppedRanges {
     }
 }
 
+/// The pages of blocks that could not be watched when they were to be, by the start of the block.
+/// The kernel does not say whose userfaultfd watches a page, and would take that of the program
+/// for the one of the library.
+#[derive(Debug, Default)]
+struct RefusedPages(BTreeMap<usize, Vec<Range<usize>>>);
+
+impl RefusedPages {
+    fn set(&mut self, block: MemoryExtent, refused: Vec<Range<usize>>) {
+        match refused.is_empty() {
+            true => drop(self.0.remove(&block.start)),
+            false => drop(self.0.insert(block.start, refused)),
+        }
+    }
+
+    /// Whether a page of these bytes of a block is one.
+    fn touches(&self, bytes: MemoryExtent) -> bool {
+        let of_block = self.0.range(..=bytes.start).next_back();
+        of_block.is_some_and(|(_, refused)| {
+            refused.iter().any(|&Range { start, end }| bytes.overlaps(MemoryExtent { start, end }))
+        })
+    }
+
+    /// Forgets those of a block; returns its other pages, in order.
+    fn take_others(&mut self, block: MemoryExtent) -> Vec<Range<usize>> {
+        let refused = self.0.remove(&block.start).unwrap_or_default();
+        let ends = refused.iter().map(|pages| pages.start).chain([block.end]);
+        let starts = [block.start].into_iter().chain(refused.iter().map(|pages| pages.end));
+        starts.zip(ends).map(|(start, end)| start..end).filter(|pages| !pages.is_empty()).collect()
+    }
+}
+
 impl WatchedMemory {
     fn start() -> io::Result<&'static WatchedMemory> {
         if !env::FIREHOSE_MONITOR.get() {
@@ -79,6 +113,7 @@ impl WatchedMemory {
             watch,
             news: UnmapNews::new(),
             dropped: Mutex::default(),
+            refused: Mutex::default(),
         }));
         UnmapWatch::start_reader(WatchedMemory::read, memory)?;
         Ok(memory)
@@ -128,22 +163,25 @@ impl UnmapMonitor {
 }
 
 impl Monitor for UnmapMonitor {
-    fn watch(&self, extent: MemoryExtent) {
-        if let Some(memory) = self.watcher(extent) {
-            memory.watch.watch(extent.start..extent.end);
+    fn watch(&self, block: MemoryExtent) {
+        if let Some(memory) = self.watcher(block) {
+            let refused = memory.watch.watch(block.start..block.end);
+            memory.refused.lock().set(block, refused);
         }
     }
 
     fn watches(&self, extent: MemoryExtent) -> bool {
         self.watcher(extent).is_none_or(|memory| {
-            let dropped = memory.dropped.lock().touches(extent, clock::now_ns());
-            !dropped && memory.watch.is_watching(extent.start..extent.end)
+            !memory.dropped.lock().touches(extent, clock::now_ns())
+                && !memory.refused.lock().touches(extent)
+                && memory.watch.is_watching(extent.start..extent.end)
         })
     }
 
     fn unwatch(&self, block: MemoryExtent) {
         if let Some(memory) = self.watcher(block) {
-            memory.watch.unwatch(block.start..block.end);
+            let watched = memory.refused.lock().take_others(block);
+            watched.into_iter().for_each(|pages| memory.watch.unwatch(pages));
         }
     }
 
@@ -210,5 +248,50 @@ mod tests {
         assert!(monitor.has_news() && monitor.take() == Some(one) && monitor.take().is_none());
         assert!(!monitor.watches(one) && monitor.watches(other));
         monitor.unwatch(extent(start, start + 4 * page));
+    }
+
+    /// What the program watches by a userfaultfd of its own is not taken for the library's.
+    #[test]
+    fn memory_that_the_program_watches_counts_as_not_watched() {
+        let (monitor, unnoticed) = UnmapMonitor::start(MemoryExtent::default());
+        if let Some(why) = unnoticed {
+            eprintln!("skipped: this system allows no userfaultfd: {why}");
+            return;
+        }
+        let page = page_size();
+        let mapping = Mapping::anonymous(4 * page).expect("memory");
+        let start = mapping.base().addr().get();
+        let block = extent(start, start + 4 * page);
+        let of_program = UnmapWatch::open(WatchKinds::All).expect("as above");
+        let theirs = start + page..start + 2 * page;
+        assert!(of_program.watch(theirs.clone()).is_empty());
+        monitor.watch(block);
+        assert!(monitor.watches(extent(start, start + page)));
+        assert!(!monitor.watches(extent(start, start + 2 * page)) && !monitor.watches(block));
+        assert!(monitor.watches(extent(theirs.end, block.end)));
+        monitor.unwatch(block);
+        assert!(of_program.is_watching(theirs.clone()));
+        // A later watch of the block counts.
+        of_program.unwatch(theirs);
+        monitor.watch(block);
+        assert!(monitor.watches(block));
+        monitor.unwatch(block);
+    }
+
+    #[test]
+    fn what_was_refused_is_known_until_its_block_is_watched_no_more() {
+        let (mut refused, block) = (RefusedPages::default(), extent(0x8000, 0x10000));
+        refused.set(block, [0x8000..0x9000, 0xc000..0xe000].into());
+        assert!(
+            refused.touches(extent(0x8fff, 0x9001)) && refused.touches(extent(0xd000, 0xd001))
+        );
+        assert!(
+            !refused.touches(extent(0x9000, 0xc000)) && !refused.touches(extent(0xe000, 0x10000))
+        );
+        assert!(!refused.touches(extent(0x20000, 0x28000)));
+        assert_eq!(refused.take_others(block), [0x9000..0xc000, 0xe000..0x10000]);
+        assert!(!refused.touches(block));
+        let all = block.start..block.end;
+        assert_eq!(refused.take_others(block), [all]);
     }
 }
