@@ -238,6 +238,18 @@ fn close_listed_but(keep: &[RawFd]) {
     }
 }
 
+/// Gives the calling thread a table of descriptors of its own, in which this one alone is open,
+/// none of the standard ones. Other threads do not close it then. False if the kernel is older.
+#[cfg(feature = "hosted")]
+pub(crate) fn keep_for_thread(fd: RawFd) -> bool {
+    let close = |first: RawFd, last: RawFd, flags: libc::c_uint| {
+        // SAFETY: the first call copies the table, and both close in the copy, which no other
+        // thread uses; this one needs `fd` alone (the caller).
+        unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) == 0 }
+    };
+    close(fd + 1, RawFd::MAX, libc::CLOSE_RANGE_UNSHARE) && close(0, fd - 1, 0)
+}
+
 /// A pipe: the end to read from, the end to write to, both closed on exec.
 ///
 /// # Errors

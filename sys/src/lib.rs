@@ -36,6 +36,7 @@
 //! | `pidfd_open` | 5.3 | [`watch::ProcessWatch`] |
 //! | `ioctl`, `PIDFD_GET_INFO` | 6.13 | [`watch::ProcessWatch::how_ended`] |
 //! | `userfaultfd` | 5.7 | [`unmap_watch::UnmapWatch::open`] |
+//! | `close_range`, `CLOSE_RANGE_UNSHARE` | 5.9 | [`unmap_watch::UnmapWatch::keep_open`] |
 //! | `process_vm_readv`, `process_vm_writev` | 3.2 | [`attach::read`], [`attach::write`], [`attach::peek`] |
 //!
 //! `O_CLOEXEC` of `open` (2.6.23), which older kernels ignore, is made up for by

@@ -8,6 +8,10 @@
 //!
 //! Memory is registered for the faults of write protection, since a registration needs a kind of
 //! fault. Nothing is ever protected, so none happens.
+//!
+//! A program may close descriptors that it has not opened. The thread that reads has a table of
+//! descriptors of its own. The other threads compare the file first. If it is another one, they
+//! watch no further memory. Before Linux 5.12 all userfaultfds have one identity.
 
 use super::descriptor;
 use super::limits::page_size;
@@ -17,7 +21,7 @@ use super::thread;
 use core::cell::RefCell;
 use core::ops::Range;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// `struct uffdio_api`
 #[repr(C)]
@@ -79,6 +83,8 @@ const EVENT_UNMAP: u8 = 0x16;
 #[derive(Debug)]
 pub struct UnmapWatch {
     fd: OwnedFd,
+    /// What tells it from other files.
+    identity: [u64; 2],
 }
 
 /// The memory that can be watched.
@@ -114,7 +120,10 @@ fn open_with(features: u64) -> io::Result<UnmapWatch> {
     let mut api = UffdApi { api: API, features, ioctls: 0 };
     // SAFETY: the request says that the structure has 24 bytes, which it has; it is live.
     match unsafe { libc::ioctl(fd.as_raw_fd(), IOCTL_API as _, &mut api) } {
-        0 => Ok(UnmapWatch { fd }),
+        0 => match descriptor::identity(fd.as_raw_fd()) {
+            Some(identity) => Ok(UnmapWatch { fd, identity }),
+            None => Err(io::Error::last_os_error()),
+        },
         _ => Err(io::Error::last_os_error()),
     }
 }
@@ -136,10 +145,16 @@ impl UnmapWatch {
         Err(last)
     }
 
+    /// Its number, unless the program has closed that; another file may have it then.
+    fn number(&self) -> Option<RawFd> {
+        let fd = self.fd.as_raw_fd();
+        (descriptor::identity(fd) == Some(self.identity)).then_some(fd)
+    }
+
     /// Watches whole pages. Returns those that cannot be, in order: they are of another kind, not
     /// mapped, or a userfaultfd of the program watches them.
     pub fn watch(&self, pages: Range<usize>) -> Vec<Range<usize>> {
-        let fd = self.fd.as_raw_fd();
+        let Some(fd) = self.number() else { return vec![pages] };
         let refused = RefCell::new(Vec::<Range<usize>>::new());
         each_part(pages, &|part| {
             let (start, len) = (part.start as u64, part.len() as u64);
@@ -161,7 +176,7 @@ impl UnmapWatch {
     /// No longer watches whole pages, of which some may be unmapped. [`UnmapWatch::watch`] has
     /// refused none of them: before Linux 6.17 the watch of another userfaultfd would end.
     pub fn unwatch(&self, pages: Range<usize>) {
-        let fd = self.fd.as_raw_fd();
+        let Some(fd) = self.number() else { return };
         each_part(pages, &|part| {
             let mut request = UffdRange { start: part.start as u64, len: part.len() as u64 };
             // SAFETY: the request says that the structure has 16 bytes, which it has; it is live.
@@ -174,7 +189,7 @@ impl UnmapWatch {
     /// refused none of them: the kernel would take the watch of another userfaultfd for this one,
     /// and end its protection.
     pub fn is_watching(&self, pages: Range<usize>) -> bool {
-        let fd = self.fd.as_raw_fd();
+        let Some(fd) = self.number() else { return false };
         let page = page_size();
         let watched = |start: usize| {
             for _ in 0..TRIES {
@@ -207,9 +222,18 @@ impl UnmapWatch {
         thread::start_forever(body, of)
     }
 
-    /// Waits until [`UnmapWatch::next`] has something, or a signal arrives.
-    pub fn wait(&self) {
-        poll::wait(&mut [PollEntry::reading(Some(self.fd.as_fd()))], None);
+    /// Keeps the descriptor open for the calling thread, the one that reads, whatever the program
+    /// closes. The thread has no other descriptor afterwards. False: the kernel cannot do that.
+    pub fn keep_open(&self) -> bool {
+        descriptor::keep_for_thread(self.fd.as_raw_fd())
+    }
+
+    /// Waits until [`UnmapWatch::next`] has something, or a signal arrives. False: the program has
+    /// closed the descriptor, and nothing is watched any more.
+    #[must_use]
+    pub fn wait(&self) -> bool {
+        poll::wait(&mut [PollEntry::reading_number(self.fd.as_raw_fd())], None);
+        self.number().is_some()
     }
 
     /// A change that has not been reported; `None` if there is none now. Allocates nothing.
@@ -268,6 +292,58 @@ mod tests {
         assert!(watch.is_watching(pages(0, 2)) && watch.is_watching(pages(4, 7)));
         // Nothing reads what happens when the memory is unmapped.
         drop((watch, other));
+    }
+
+    /// The program closes all descriptors: the reader still has its own.
+    #[test]
+    fn the_reader_keeps_a_descriptor_that_the_program_closes() {
+        static READS: AtomicBool = AtomicBool::new(false);
+        let body = || {
+            // SAFETY: changes no memory; the other tests keep the table that this thread leaves.
+            assert_eq!(unsafe { libc::unshare(libc::CLONE_FILES) }, 0);
+            let Some(watch) = opened() else { return };
+            // Its number is closed below.
+            let watch: &'static UnmapWatch = Box::leak(Box::new(watch));
+            let page = page_size();
+            let mapping = Mapping::anonymous(4 * page).expect("memory");
+            let start = mapping.base().addr().get();
+            let (first, second) = (start..start + page, start + page..start + 2 * page);
+            assert!(watch.watch(first.start..second.end).is_empty());
+            let reader = std::thread::spawn(|| {
+                let keeps = watch.keep_open();
+                READS.store(true, Ordering::Release);
+                while keeps && watch.wait() {
+                    if let Some(change) = watch.next() {
+                        return Some(change);
+                    }
+                }
+                None
+            });
+            while !READS.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            let at = core::ptr::with_exposed_provenance_mut(first.start);
+            // SAFETY: the number is that of the watch, which is never dropped; a page of the
+            // mapping, which nothing else uses.
+            unsafe {
+                assert_eq!(libc::close(watch.fd.as_raw_fd()), 0);
+                assert_eq!(libc::munmap(at, page), 0);
+            }
+            match reader.join().expect("no failure") {
+                Some(change) => {
+                    assert_eq!(change, WatchedChange { range: first, ahead: false });
+                }
+                None => {
+                    // SAFETY: no descriptor has this number.
+                    let ranges = unsafe { libc::syscall(libc::SYS_close_range, !0u32, !0u32, 0) };
+                    assert_ne!(ranges, 0, "the reader has lost its descriptor");
+                    eprintln!("skipped: this kernel closes no descriptors of one thread");
+                }
+            }
+            assert!(!watch.wait() && !watch.is_watching(second.clone()));
+            assert_eq!(watch.watch(second.clone()), [second]);
+        };
+        std::thread::spawn(body).join().expect("no failure");
     }
 
     #[test]

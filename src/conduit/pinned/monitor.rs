@@ -12,16 +12,19 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use std::io;
-use sys::clock;
-use sys::unmap_watch::{UnmapWatch, WatchKinds};
+use sys::unmap_watch::{UnmapWatch, WatchKinds, WatchedChange};
+use sys::{clock, signal, thread};
 
 /// What the thread that reads shares with the others.
 #[derive(Debug)]
 struct WatchedMemory {
     watch: UnmapWatch,
     news: UnmapNews,
+    /// The thread has begun to read.
+    reads: AtomicBool,
     /// Free whenever it is taken, as the next: with the lock of the firehose held.
     dropped: Mutex<DroppedRanges>,
     refused: Mutex<RefusedPages>,
@@ -112,17 +115,30 @@ impl WatchedMemory {
         let memory: &'static WatchedMemory = Box::leak(Box::new(WatchedMemory {
             watch,
             news: UnmapNews::new(),
+            reads: AtomicBool::new(false),
             dropped: Mutex::default(),
             refused: Mutex::default(),
         }));
         UnmapWatch::start_reader(WatchedMemory::read, memory)?;
+        // From then on the program may close any descriptor.
+        while !memory.reads.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
         Ok(memory)
     }
 
     fn read(&'static self) -> ! {
-        loop {
-            self.watch.wait();
+        // If the kernel cannot do that, the thread notices that the program closes the descriptor.
+        self.watch.keep_open();
+        self.reads.store(true, Ordering::Release);
+        while self.watch.wait() {
             self.news.note(|| self.watch.next());
+        }
+        // Nothing reports what happens to the memory that was watched.
+        let mut all = Some(WatchedChange { range: 0..usize::MAX, ahead: true });
+        self.news.note(|| all.take());
+        loop {
+            signal::pause();
         }
     }
 }
@@ -206,7 +222,6 @@ mod tests {
     use super::*;
     use sys::limits::page_size;
     use sys::memory::Mapping;
-    use sys::unmap_watch::WatchedChange;
 
     const SECOND: u64 = 1_000_000_000;
 

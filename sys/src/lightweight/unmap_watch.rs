@@ -65,7 +65,12 @@ impl UnmapWatch {
     }
 
     /// See there.
-    pub fn wait(&self) {
+    pub fn keep_open(&self) -> bool {
+        match self.0 {}
+    }
+
+    /// See there.
+    pub fn wait(&self) -> bool {
         match self.0 {}
     }
 
