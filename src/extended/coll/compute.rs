@@ -20,6 +20,9 @@ use super::plan::{CollPlan, LocalStep, PlanRound};
 use super::request::CollBuffers;
 use super::tree::Tree;
 use crate::client_memory::{Dst, Src};
+use crate::conduit::MAX_EAGER;
+use alloc::vec::Vec;
+use core::iter;
 
 /// Processes around the ring, from `top` on.
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +44,83 @@ pub(super) fn combine(
     to.into()
 }
 
+/// Bytes of large operands that a process receives at a time, if that is more than one operand.
+/// The others wait at their senders.
+pub(super) const RECEIVED_AT_ONCE: usize = 4 << 20;
+
+/// An operand of a combination.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CombinedOperand {
+    /// It is here.
+    Here(Src<'static>),
+    /// This process sends it, with tag 0.
+    From(usize),
+}
+
+/// The combination of operands of `n` bytes, in their order; the last steps are in `round`.
+///
+/// The memory for it does not grow with the number of large operands. Results lie in two areas by
+/// turns. Each message of those that are received at a time has an area; the first operand of all
+/// takes one of the results.
+pub(super) fn combine_all(
+    plan: &mut CollPlan,
+    round: &mut PlanRound,
+    n: usize,
+    operands: impl Iterator<Item = CombinedOperand> + Clone,
+) -> Src<'static> {
+    let is_here = |operand: &CombinedOperand| matches!(operand, CombinedOperand::Here(_));
+    let messages = operands.clone().filter(|operand| !is_here(operand)).count();
+    let most = if n <= MAX_EAGER { messages } else { (RECEIVED_AT_ONCE / n).max(1) };
+    let at_once = most.min(messages);
+    let stride = n.next_multiple_of(16);
+    let areas = plan.scratch((2 + at_once) * stride);
+    let area = |i: usize| areas.part(i * stride, n);
+    let mut results = [area(0), area(1)].into_iter().cycle();
+    let mut result = || results.next().expect("a cycle has no end");
+    let mut operands = operands.peekable();
+    let mut all: Option<Src<'static>> = None;
+    loop {
+        let (mut received, mut batch) = (0, Vec::new());
+        while let Some(operand) = operands.next_if(|o| is_here(o) || received < at_once) {
+            batch.push(match operand {
+                CombinedOperand::Here(src) => src,
+                CombinedOperand::From(peer) => {
+                    let is_first = all.is_none() && batch.is_empty();
+                    let to = if is_first { result() } else { area(2 + received) };
+                    received += 1;
+                    round.receive(peer, 0, to);
+                    to.into()
+                }
+            });
+        }
+        if received > 0 {
+            plan.push(core::mem::take(round));
+        }
+        for right in batch {
+            all = Some(match all {
+                None => right,
+                Some(left) => {
+                    let to = result();
+                    round.steps.push(LocalStep::Combine { to, left, right });
+                    to.into()
+                }
+            });
+        }
+        if operands.peek().is_none() {
+            return all.expect("a combination has operands");
+        }
+    }
+}
+
 /// The combination of the operands of this process's images.
 fn total(plan: &mut CollPlan, round: &mut PlanRound, p: LocalBlocks<'_>) -> Src<'static> {
-    let mut acc = p.images[0].src;
-    for image in &p.images[1..] {
-        acc = combine(plan, round, acc, image.src);
+    match p.images {
+        [only] => only.src,
+        images => {
+            let operands = images.iter().map(|image| CombinedOperand::Here(image.src));
+            combine_all(plan, round, images[0].src.len(), operands)
+        }
     }
-    acc
 }
 
 /// The process of image `root`, and where the result goes there.
@@ -97,17 +170,10 @@ pub(super) fn over_tree(
     if let Some(mut acc) = operand {
         let links = tree.links(count, l.behind(top));
         if !links.children.is_empty() {
-            let nbytes = acc.len();
-            let stride = nbytes.next_multiple_of(16);
-            let parts = plan.scratch(links.children.len() * stride);
-            let part = |i: usize| parts.part(i * stride, nbytes);
-            for (i, &(child, _)) in links.children.iter().enumerate() {
-                round.receive(absolute(child), 0, part(i));
-            }
-            plan.push(core::mem::take(&mut round));
-            for i in 0..links.children.len() {
-                acc = combine(plan, &mut round, acc, part(i).into());
-            }
+            let below = links.children.iter();
+            let below = below.map(|&(child, _)| CombinedOperand::From(absolute(child)));
+            let operands = iter::once(CombinedOperand::Here(acc)).chain(below);
+            acc = combine_all(plan, &mut round, acc.len(), operands);
         }
         // From the top of the tree the result goes on to the target.
         match links.parent {

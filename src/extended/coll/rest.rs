@@ -3,11 +3,10 @@
 //!
 //! Made for `movements`. Invariant: the ranks without such a source take no part.
 
-use super::compute;
+use super::compute::{self, CombinedOperand};
 use super::plan::{CollPlan, PlanRound};
 use super::request::{CollBuffers, CollOperation, CollRequest};
 use crate::client_memory::Src;
-use alloc::vec::Vec;
 
 /// The plan of a rank other than the root, whose block the root cannot reach.
 pub(super) fn sent(request: &CollRequest, buffers: CollBuffers) -> CollPlan {
@@ -37,19 +36,13 @@ pub(super) fn received(
             }
         }
     } else {
-        let mut operands: Vec<Src<'static>> = Vec::new();
-        for (rank, source) in sources.iter().enumerate() {
-            operands.push(source.unwrap_or_else(|| {
-                let to = plan.scratch(n);
-                round.receive(rank, 0, to);
-                to.into()
-            }));
-        }
-        plan.push(core::mem::take(&mut round));
-        let combined = operands
-            .into_iter()
-            .reduce(|left, right| compute::combine(&mut plan, &mut round, left, right));
-        round.copy(buffers.dst, combined.expect("a job has ranks"));
+        let sources = sources.iter().enumerate();
+        let operands = sources.map(|(rank, source)| match source {
+            Some(from) => CombinedOperand::Here(*from),
+            None => CombinedOperand::From(rank),
+        });
+        let all = compute::combine_all(&mut plan, &mut round, n, operands);
+        round.copy(buffers.dst, all);
     }
     plan.push(round);
     plan

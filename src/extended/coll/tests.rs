@@ -4,14 +4,15 @@
 use super::all_to_all::{self, AllToAll};
 use super::arrays::{self, DealtArray};
 use super::block_cyclic::BlockCyclic;
+use super::compute::{self, RECEIVED_AT_ONCE};
 use super::layout::{LocalBlocks, TeamLayout};
-use super::plan::{CollPlan, TransferMemory};
-use super::request::{CollBuffers, CollMemory};
+use super::plan::{CollPlan, CollTransfer, LocalStep, TransferMemory};
+use super::request::{CollBuffers, CollMemory, CollRequest};
 use super::tree::Tree;
-use super::{ReduceOperator, Reduction, compute, movement};
+use super::{CollOperation, ReduceOperator, Reduction, movement, rest};
 use crate::client_memory::{Dst, Src};
 use crate::extended::random::SeededRandom;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
@@ -377,6 +378,88 @@ fn reduce_from_the_root_on() {
             let sum = (0..n).fold(0, u8::wrapping_add);
             dst[root].check(&[sum, n, n.wrapping_mul(2), 0u8.wrapping_sub(n)], "reduce");
         }
+    }
+}
+
+/// As `compose`, of the first two bytes of an element; the others are those of the left operand.
+unsafe extern "C" fn compose_first(
+    results: *mut c_void,
+    count: usize,
+    left: *const c_void,
+    _left_count: usize,
+    right: *const c_void,
+    elem_size: usize,
+    _flags: c_int,
+    _arg: c_int,
+) {
+    assert_eq!(count, 1);
+    // SAFETY: `Reduction::combine` calls with areas of an element.
+    let [to, from] = [results, left.cast_mut()].map(|a| unsafe { Dst::new(a.cast(), elem_size) });
+    to.copy_from(from.into());
+    each_element(count, [results.cast_const(), left, right], both);
+}
+
+/// Where a plan puts messages and combinations.
+fn areas(plan: &CollPlan) -> BTreeSet<usize> {
+    let combined = |step: &LocalStep| match *step {
+        LocalStep::Combine { to, .. } => Some(to),
+        _ => None,
+    };
+    let received = |t: &CollTransfer| match t.memory {
+        TransferMemory::Receive(to) => Some(to),
+        TransferMemory::Send(_) => None,
+    };
+    let rounds = plan.rounds.iter();
+    let all = rounds.flat_map(|r| {
+        r.steps.iter().filter_map(combined).chain(r.transfers.iter().filter_map(received))
+    });
+    all.map(|to| to.as_ptr().addr()).collect()
+}
+
+/// Large operands, some of which come as messages, are combined in their order. The memory for
+/// that does not grow with their number.
+#[test]
+fn large_operands_share_memory() {
+    const RANKS: usize = 7;
+    for (n, at_once) in [(RECEIVED_AT_ONCE / 2, 2), (RECEIVED_AT_ONCE + 2, 1)] {
+        let operand = |rank: usize| [&operands(rank)[..2], &vec![rank as u8; n - 2]].concat();
+        let want = [&combined(0..RANKS)[..2], &vec![0; n - 2]].concat();
+        let operator = ReduceOperator::Registered { function: compose_first, flags: 2, arg: 0 };
+        let fold = Reduction { operator, elem_size: n };
+        let request =
+            CollRequest { reduction: Some(fold), ..CollRequest::new(CollOperation::Reduce, n) };
+        for (root, missing) in [(0, 0b111_1110), (6, 0b011_1111), (3, 0b100_0110), (2, 0b101_1001)]
+        {
+            let request = CollRequest { root: root as u32, ..request };
+            let mut dst = GuardedMemory::blank(n);
+            let mut src: Vec<GuardedMemory> =
+                (0..RANKS).map(|rank| GuardedMemory::new(&operand(rank))).collect();
+            let buffers: Vec<CollBuffers> = src
+                .iter_mut()
+                .map(|src| CollBuffers { dst: dst.bytes(), src: src.bytes().into() })
+                .collect();
+            let is_missing = |rank: usize| missing & 1 << rank != 0;
+            let sources: Vec<Option<Src<'_>>> =
+                (0..RANKS).map(|rank| (!is_missing(rank)).then_some(buffers[rank].src)).collect();
+            let plans: Vec<CollPlan> = (0..RANKS)
+                .map(|rank| match rank {
+                    _ if rank == root => rest::received(&request, buffers[rank], &sources),
+                    _ if is_missing(rank) => rest::sent(&request, buffers[rank]),
+                    _ => CollPlan::default(),
+                })
+                .collect();
+            assert!(areas(&plans[root]).len() <= 2 + at_once);
+            carry_out(&plans, &mut SeededRandom::new(1));
+            dst.check(&want, "rest of a reduction");
+        }
+        let mut dst: Vec<GuardedMemory> = (0..RANKS).map(|_| GuardedMemory::blank(n)).collect();
+        let mut src: Vec<GuardedMemory> =
+            (0..RANKS).map(|rank| GuardedMemory::new(&operand(rank))).collect();
+        run(&[1; RANKS], n, Some(fold), &mut dst, &mut src, |plan, l, p| {
+            compute::reduce(plan, l, p, 0, Tree::FLAT, true);
+            assert!(l.me > 0 || areas(plan).len() <= 3 + at_once, "one is for the barrier");
+        });
+        dst[0].check(&want, "reduce over a flat tree");
     }
 }
 
