@@ -880,6 +880,33 @@ static void coll_images(void) {
     memset(counts, 0, sizeof counts);
     gasnet_coll_init(counts, 0, NULL, 0, 0);
 }
+static void images_each(gasnet_image_t my_image, gasnet_image_t each) {
+    gasnet_image_t counts[64];
+    int i;
+    for (i = 0; i < 64; i++) counts[i] = each;
+    gasnet_coll_init(counts, my_image, NULL, 0, 0);
+}
+static void coll_images_seq(void) {
+    images_each(0, 1);
+    images_each(0, 2);
+}
+#if CHECK_PAR
+static void open_first(int id) {
+    (void)id;
+    images_each(0, 2);
+}
+static void coll_image_taken(void) {
+    /* The image of a thread that has ended is free, and so is one that its thread has changed. */
+    check_join(check_start(1, 0, open_first), 1);
+    images_each(0, 2);
+    images_each(1, 2);
+    check_join(check_start(1, 0, open_first), 1);
+    images_each(0, 2);
+    check_join(check_start(1, 0, open_first), 1);
+}
+#else
+#define coll_image_taken NULL
+#endif
 static void coll_wait_alone(void) {
     gasnet_coll_init(NULL, 0, NULL, 0, 0);
     gasnet_coll_barrier_wait(GASNET_TEAM_ALL, 0, 0);
@@ -996,6 +1023,8 @@ static const struct testcase cases[] = {
     {"coll_one_block_size", "both", ATTACHED, DIES, "gasnet_coll_scan()|one of dst_blksz and src_blksz is 0|Pass 0 for both", coll_one_block_size},
     {"coll_array_beyond_memory", "both", ATTACHED, DIES, "gasnet_coll_scan()|1 elements of 8 bytes|more than memory", coll_array_beyond_memory},
     {"coll_images", "both", ATTACHED, DIES, "gasnet_coll_init()|rank 0 has no images", coll_images},
+    {"coll_images_seq", "seq", ATTACHED, DIES, "gasnet_coll_init()|rank 0 has 2 images|GASNET_SEQ|compile for GASNET_PAR", coll_images_seq},
+    {"coll_image_taken", "par", ATTACHED, DIES, "gasnet_coll_init()|another thread of rank 0|image 0|a number of its own", coll_image_taken},
     {"coll_wait_alone", "both", ATTACHED, DIES, "gasnet_coll_barrier_wait()|gasnet_barrier_notify", coll_wait_alone},
     {"region_twice", "both", ATTACHED, DIES, "gasnet_begin_nbi_accessregion()|open", region_twice},
     {"region_end", "both", ATTACHED, DIES, "gasnet_end_nbi_accessregion()|gasnet_begin_nbi_accessregion", region_end},

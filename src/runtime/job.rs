@@ -173,6 +173,18 @@ impl Ctx {
         self.slot.index
     }
 
+    /// Names the calling thread among all that this process has had: its index, and how many
+    /// threads have had that.
+    pub fn thread_name(self) -> (u16, u32) {
+        (self.slot.index, self.slot.owners.load(Ordering::Relaxed))
+    }
+
+    /// Whether the thread with this name has not ended; not in SEQ.
+    pub fn is_live(self, (index, owners): (u16, u32)) -> bool {
+        let slot = self.job.slots.of(index);
+        slot.owners.load(Ordering::Relaxed) == owners && threads::is_live(index)
+    }
+
     /// Ends a call with the context of [`GasnetJob::ctx_for_locks`].
     pub fn end_lock_call(self) {
         if self.slot.for_locks.load(Ordering::Relaxed) && self.slot.held.is_empty() {

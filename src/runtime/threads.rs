@@ -134,7 +134,6 @@ pub(super) fn take(limit: usize) -> Option<u16> {
     };
     // The end of a thread is not reported if the program has taken all thread-specific keys. Nor
     // is it if the last of its destructors calls the library.
-    let has_exited = |owner: u32| owner == 0 || !sys::thread::exists(owner);
     let abandoned = |i: usize| {
         let owner = OWNERS[i].load(Ordering::Relaxed);
         has_exited(owner) && take_from(i, owner)
@@ -159,6 +158,16 @@ pub fn ended() -> impl Iterator<Item = u16> {
 
 fn is_taken(i: usize) -> bool {
     OWNERS[i].load(Ordering::Relaxed) != 0
+}
+
+/// Whether a thread has this index that has not ended. The end of some is not reported.
+pub(super) fn is_live(index: u16) -> bool {
+    !has_exited(OWNERS[usize::from(index)].load(Ordering::Relaxed))
+}
+
+/// Whether an index with this owner belongs to no thread any more.
+fn has_exited(owner: u32) -> bool {
+    owner == 0 || !sys::thread::exists(owner)
 }
 
 /// Gives back the index of the calling thread.

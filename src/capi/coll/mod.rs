@@ -12,8 +12,8 @@ use crate::extended::coll::{ReduceFn, TeamRef};
 use crate::extended::collectives;
 use crate::rank::{JobRank, TeamRank};
 use crate::report;
-use crate::runtime::Ctx;
 use crate::runtime::ops::OpHandle;
+use crate::runtime::{Ctx, ThreadMode};
 use crate::trace::{EventDetail, span};
 use core::ffi::{c_int, c_uint, c_void};
 
@@ -56,9 +56,10 @@ fn team_of(c: Ctx, function: &str, handle: TeamHandle) -> TeamRef {
 /// Initialises the collectives: every image calls it once, before anything else of them.
 /// Collective over all images.
 ///
-/// - `images`: the number of images of each rank, at least 1; null for one each. Read before
-///   the call returns.
-/// - `my_image`: number of the calling image, from 0; not used if `images` is null.
+/// - `images`: the number of images of each rank, at least 1, and in SEQ 1; null for one each.
+///   Read before the call returns.
+/// - `my_image`: number of the calling image, from 0, which no other thread passes; not used if
+///   `images` is null.
 /// - `fn_tbl`: `fn_count` functions for reductions and scans; not used after the call. All
 ///   images pass the same.
 /// - `fn_count`: rows of the table; 0 for none.
@@ -93,6 +94,16 @@ pub unsafe extern "C" fn gasnet_coll_init(
             format_args!("Each process has at least one image."),
         );
     }
+    let own = c.endpoint().rank;
+    let own_images = counts[c.team().me().index()];
+    if c.client().threads == ThreadMode::Seq && own_images > 1 {
+        report::fatal(
+            format_args!(
+                "{function}(): rank {own} has {own_images} images, and one thread: the program is compiled for GASNET_SEQ"
+            ),
+            format_args!("Pass null for one image each, or compile for GASNET_PAR."),
+        );
+    }
     let table = if fn_tbl.is_null() || fn_count == 0 {
         &[]
     } else {
@@ -111,7 +122,7 @@ pub unsafe extern "C" fn gasnet_coll_init(
             ),
         })
         .collect();
-    let mine = if images.is_null() { c.endpoint().rank.0 } else { my_image };
+    let mine = if images.is_null() { own.0 } else { my_image };
     collectives(c).init(c, &counts, mine, &functions);
 }
 

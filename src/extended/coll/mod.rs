@@ -144,6 +144,8 @@ pub struct Coll {
     /// By thread: the number, among those of this process, of the image that it called
     /// `gasnet_coll_init` for.
     image_of: Box<[AtomicU32]>,
+    /// The threads that have called `gasnet_coll_init`, by the same number.
+    threads: Mutex<BTreeMap<u32, (u16, u32)>>,
     profile: Option<Mutex<BlockProfile>>,
 }
 
@@ -184,6 +186,7 @@ impl Coll {
             teams: TeamTable::default(),
             functions: RwLock::default(),
             image_of: (0..MAX_THREADS).map(|_| AtomicU32::new(NO_IMAGE)).collect(),
+            threads: Mutex::default(),
             profile: env::COLL_ENABLE_PROFILE.get().then(Mutex::default),
         }
     }
@@ -240,7 +243,8 @@ impl Coll {
     /// `gasnet_coll_init`, for the calling thread: `counts` has the images of each process,
     /// `mine` is the caller's image.
     ///
-    /// Ends the job if the numbers do not fit, or if they differ from those of an earlier call.
+    /// Ends the job if the numbers do not fit, if they differ from those of an earlier call, or if
+    /// another thread has the image.
     pub fn init(&self, ctx: Ctx, counts: &[u32], mine: u32, functions: &[(ReduceFn, c_int)]) {
         let world = self.world(ctx, counts);
         // The other images of this process wait here until it has the choices of the file.
@@ -266,10 +270,27 @@ impl Coll {
                 ),
             );
         }
+        if images > 1 && self.is_of_other_thread(ctx, local) {
+            report::fatal(
+                format_args!(
+                    "gasnet_coll_init(): another thread of rank {own} has called it for image {mine}"
+                ),
+                format_args!("Every thread passes as my_image a number of its own."),
+            );
+        }
         self.image_of[ctx.thread_index() as usize].store(local, Ordering::Relaxed);
         if !functions.is_empty() {
             *self.functions.write() = functions.to_vec();
         }
+    }
+
+    /// Whether the caller's image is that of another thread, which has not ended. Makes it the
+    /// caller's.
+    fn is_of_other_thread(&self, ctx: Ctx, image: u32) -> bool {
+        let me = ctx.thread_name();
+        let mut threads = self.threads.lock();
+        threads.retain(|_, thread| *thread != me);
+        threads.insert(image, me).is_some_and(|other| ctx.is_live(other))
     }
 
     /// The team of all ranks, made as by a `gasnet_coll_init` without images if none was called.
