@@ -179,10 +179,14 @@ impl CollTuning {
         }
     }
 
-    /// See [`TeamTuning`].
+    /// See [`TeamTuning`]. A tree of an operation that follows none has no meaning.
     fn open(&self) -> u32 {
-        let is_open = |i: &usize| self.trees[*i].is_none() && self.limits[*i] == DISSEMINATE;
-        (0..OPERATIONS).filter(is_open).fold(0, |open, i| open | 1 << i)
+        let is_open = |&(_, operation): &(&str, CollOperation)| {
+            let i = operation as usize;
+            let by_size = self.trees[i].is_none() || !operation.has_tree();
+            by_size && self.limits[i] == DISSEMINATE
+        };
+        NAMES.iter().filter(|named| is_open(named)).fold(0, |open, &(_, op)| open | 1 << op as u32)
     }
 }
 
@@ -250,6 +254,21 @@ mod tests {
             scratch: 0,
         });
         for (name, operation) in NAMES {
+            assert_eq!(tuning.leaves_open(operation), !operation.has_tree(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_tree_of_an_operation_without_trees_changes_nothing() {
+        let tuning = TeamTuning::new(CollTuning {
+            trees: [None; OPERATIONS],
+            limits: [DISSEMINATE; OPERATIONS],
+            radix: 2,
+            segment: 0,
+            scratch: 0,
+        });
+        for (name, operation) in NAMES {
+            tuning.change(|t| t.set_tree(operation, Some(Tree::BINOMIAL)));
             assert_eq!(tuning.leaves_open(operation), !operation.has_tree(), "{name}");
         }
     }
