@@ -311,11 +311,14 @@ impl MovementCounts {
             Some(MovementDamage { rank: me, word: name(at), value })
         });
         let mine = mine.or_else(|| {
-            let own = self.own_offsets.get().into_iter().flatten();
-            own.zip(self.ring(me).1).find_map(|(own, word)| {
+            let entered = own(ENTERED);
+            let offsets = self.own_offsets.get().into_iter().flatten();
+            let other = offsets.zip(self.ring(me).1).find_map(|(own, word)| {
                 let value = overwritten(own, word)?;
                 Some(MovementDamage { rank: me, word: "an offset", value })
-            })
+            });
+            // An offset may change, and change back, in the movements that it enters meanwhile.
+            other.filter(|_| entered != CHANGING && own(ENTERED) == entered)
         });
         let left = own(LEFT);
         let all_left = self.all_left.load(Ordering::Acquire);
@@ -346,13 +349,13 @@ fn store(own: &AtomicU64, word: &AtomicU64, value: u64) {
     }
 }
 
-/// What an own word holds, if this rank did not store it.
+/// What an own word holds, if this rank did not store it. The word must not have changed, and
+/// changed back, meanwhile.
 fn overwritten(own: &AtomicU64, word: &AtomicU64) -> Option<u64> {
     let before = own.load(Ordering::Acquire);
     let value = word.load(Ordering::Acquire);
     let is_other = before != CHANGING && value != before && own.load(Ordering::Acquire) == before;
-    // An offset may have changed, and changed back, since the first look.
-    (is_other && word.load(Ordering::Acquire) == value).then_some(value)
+    is_other.then_some(value)
 }
 
 /// A word of a rank's that was overwritten.
