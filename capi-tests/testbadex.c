@@ -94,6 +94,25 @@ static void init_twice(void) {
     CHECK(gex_Client_Init(&ex_client, &ex_ep, &ex_tm, "AGAIN", NULL, NULL, 0) == GASNET_ERR_NOT_INIT, "a second client");
 }
 static void init_no_memory(void) { setenv("GASNET_PORTAL_AMRECV_SPACE", "1TB", 1); }
+/* Before gasnet_attach, a job of gasnet_init answers queries of its objects. */
+static void objects_of_init(void) {
+    setenv("GASNET_DEBUG_CHECKS", "1", 1);
+    check_init("testbadex", NULL, NULL);
+    gasnet_QueryGexObjects(&ex_client, &ex_ep, &ex_tm, &ex_segment);
+    ex_me = gex_TM_QueryRank(ex_tm);
+    ex_ranks = gex_TM_QuerySize(ex_tm);
+    CHECK(ex_me == gasnet_mynode() && ex_ranks == gasnet_nodes(), "rank %d of %d", (int)ex_me, (int)ex_ranks);
+    CHECK(gex_TM_QueryClient(ex_tm) == ex_client && gex_TM_QueryEP(ex_tm) == ex_ep, "relations");
+    CHECK(gex_TM_QueryFlags(ex_tm) == 0 && gex_TM_QueryCData(ex_tm) == NULL, "state of another");
+    CHECK(gex_TM_TranslateJobrankToRank(ex_tm, ex_ranks - 1) == ex_ranks - 1, "jobrank to rank");
+    CHECK(gex_TM_TranslateRankToJobrank(ex_tm, ex_ranks - 1) == ex_ranks - 1, "rank to jobrank");
+    CHECK(gex_AM_MaxRequestMedium(ex_tm, GEX_RANK_INVALID, GEX_EVENT_NOW, 0, 0) >= 512, "a limit of messages");
+    gex_TM_SetCData(ex_tm, &word);
+    check_attach(NULL, 0, SIZE);
+    CHECK(gex_TM_QueryCData(ex_tm) == &word, "the pointer was lost");
+    ex_barrier(ex_tm);
+    check_done();
+}
 static void attach_size(void) {
     CHECK(gex_Segment_Attach(&ex_segment, ex_tm, GASNET_PAGESIZE + 1) == GASNET_ERR_BAD_ARG, "a crooked segment");
 }
@@ -692,6 +711,7 @@ static const struct testcase {
     {"register_low", ATTACHED, PASSES, "gex_EP_RegisterHandlers()|index 64|128", register_low},
     {"init_twice", BEFORE_ATTACH, PASSES, "gex_Client_Init()|before", init_twice},
     {"init_no_memory", BEFORE_INIT, DIES, "gex_Client_Init(): the Portals network cannot be set up|GASNET_PORTAL_AMRECV_SPACE", init_no_memory},
+    {"objects_of_init", BEFORE_INIT, PASSES, "", objects_of_init},
     {"attach_size", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|page size", attach_size},
     {"attach_empty", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|0 bytes|GASNET_PAGESIZE", attach_empty},
     {"attach_team", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|0x1|team of all ranks", attach_team},

@@ -35,6 +35,11 @@ impl JobTeam {
         JobRank(member.0)
     }
 
+    /// The rank of a process; `None` if the job has no such rank.
+    pub fn team_rank(&self, rank: JobRank) -> Option<TeamRank> {
+        (rank.0 < self.size).then_some(TeamRank(rank.0))
+    }
+
     /// The ranks in the job of all members, in the order of the team.
     pub fn ranks(&self) -> impl Iterator<Item = JobRank> + use<> {
         (0..self.size).map(JobRank)
@@ -76,5 +81,7 @@ mod tests {
         assert_eq!(team.ranks().collect::<Vec<_>>(), [JobRank(0), JobRank(1), JobRank(2)]);
         assert_eq!((team.size(), team.job_rank(team.me())), (3, JobRank(2)));
         assert_eq!(team.check_rank("gasnet_put", 1), JobRank(1));
+        assert_eq!(team.team_rank(JobRank(2)), Some(TeamRank(2)));
+        assert_eq!(team.team_rank(JobRank(3)), None);
     }
 }

@@ -8,7 +8,7 @@
 //! the requests under way hold. A reply waits for nothing of that kind.
 
 use super::misuse::outside_handlers;
-use super::objects::{ExObject, job_rank, node, team_of};
+use super::objects::{ExObject, job_rank, node, with_team};
 use super::{Event, Flags, LocalCompletion, NOW, RANK_INVALID, Rank, is_immediate, wrong_lc_opt};
 use crate::capi::{OK, am, ctx, early_job, initialized};
 use crate::conduit::Category;
@@ -160,7 +160,7 @@ fn check_rank(function: &str, tm: ExObject, rank: Rank) {
     if rank != RANK_INVALID {
         job_rank(early_job(function), function, tm, rank);
     } else if checks::on() && tm != ExObject::PAIR {
-        team_of(early_job(function).ctx(), function, tm);
+        with_team(early_job(function), function, tm, |_| ());
     }
 }
 

@@ -4,7 +4,7 @@
 //! it.
 
 use super::misuse::{check_atomic, outside_handlers};
-use super::objects::{ClientData, ExObject, ExTable, job_rank, team_of, with_team};
+use super::objects::{ClientData, ExObject, ExTable, job_rank, team_of};
 use super::{Event, Flags, Rank, event, write};
 use crate::capi::rma::{job, unwatched_job};
 use crate::capi::{OK, ctx};
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn gex_AD_Create(
 ) {
     let function = "gex_AD_Create";
     let c = ctx(function);
-    with_team(c.job, function, tm, |_| ());
+    let team = team_of(c, function, tm);
     let Some(number) = NumberType::of(dt) else {
         report::fatal(
             format_args!("{function}(): dt {} is no type of atomics", DataTypes(dt)),
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn gex_AD_Create(
     }
     let domain = AtomicsDomain { tm, number, ops, flags };
     let ad = DOMAINS.add((domain, ClientData::new()), tm == ExObject::ALL);
-    with_team(c.job, function, tm, |record| KnownDomain::keep(ad, &domain, &record.team));
+    KnownDomain::keep(ad, &domain, &team);
     // SAFETY: the specification demands a place for the result.
     unsafe { write(ad_p, ad) };
 }

@@ -23,6 +23,7 @@ use crate::extended::collectives;
 use crate::rank::{JobRank, NamedRank, TeamRank};
 use crate::report;
 use crate::runtime::client::SegmentMode;
+use crate::runtime::team::JobTeam;
 use crate::runtime::{Ctx, GasnetJob};
 use alloc::ffi::CString;
 use core::ffi::c_void;
@@ -148,6 +149,8 @@ pub(super) static RECORD: OnceBox<ClientRecord> = OnceBox::new();
 pub(super) static CLIENT_DATA: ClientData = ClientData::new();
 pub(super) static ENDPOINT_DATA: ClientData = ClientData::new();
 pub(super) static MEMORY_DATA: ClientData = ClientData::new();
+/// What a client keeps with the team of all ranks.
+static ALL_DATA: ClientData = ClientData::new();
 /// What a client keeps with the segment of `gex_Segment_Attach`.
 pub(super) static SEGMENT_DATA: ClientData = ClientData::new();
 
@@ -264,31 +267,65 @@ impl<T> ExTable<T> {
     }
 }
 
-/// A team of a client.
+/// A team that a client has made.
 #[derive(Debug)]
 pub(super) struct TeamRecord {
     pub(super) team: TeamRef,
-    pub(super) data: ClientData,
+    data: ClientData,
     /// Address and bytes of the scratch memory that the client gave, if it did.
     pub(super) scratch: Option<(usize, usize)>,
     /// With what it was made.
-    pub(super) flags: u32,
+    flags: u32,
 }
 
-impl TeamRecord {
-    fn new(team: TeamRef, scratch: Option<(usize, usize)>, flags: u32) -> TeamRecord {
-        TeamRecord { team, data: ClientData::new(), scratch, flags }
+/// The teams that clients have made.
+static TEAMS: ExTable<TeamRecord> = ExTable::new(TEAM, 1, 0);
+
+/// A team that a client names. Queries of that of all ranks need no collectives, which a job of
+/// `gasnet_init` has from `gasnet_attach` on.
+#[derive(Debug)]
+pub(super) enum ExTeam<'a> {
+    All(&'a JobTeam),
+    Made(&'a TeamRecord),
+}
+
+impl ExTeam<'_> {
+    /// How many ranks it has.
+    pub(super) fn size(&self) -> u32 {
+        match self {
+            ExTeam::All(team) => team.size(),
+            ExTeam::Made(record) => record.team.size(),
+        }
+    }
+
+    /// The rank of a process; `None` if it is not a member.
+    pub(super) fn team_rank(&self, rank: JobRank) -> Option<TeamRank> {
+        match self {
+            ExTeam::All(team) => team.team_rank(rank),
+            ExTeam::Made(record) => record.team.team_rank(rank),
+        }
+    }
+
+    /// What the client keeps with it.
+    pub(super) fn data(&self) -> &ClientData {
+        match self {
+            ExTeam::All(_) => &ALL_DATA,
+            ExTeam::Made(record) => &record.data,
+        }
+    }
+
+    /// With what it was made.
+    pub(super) fn flags(&self) -> u32 {
+        match self {
+            ExTeam::All(_) => 0,
+            ExTeam::Made(record) => record.flags,
+        }
     }
 }
 
-/// That of all ranks; made when it is first named.
-static ALL_RANKS: OnceBox<TeamRecord> = OnceBox::new();
-/// The others.
-static TEAMS: ExTable<TeamRecord> = ExTable::new(TEAM, 1, 0);
-
 /// Adds a team, and returns its name.
 pub(super) fn add_team(team: TeamRef, scratch: Option<(usize, usize)>, flags: u32) -> ExObject {
-    TEAMS.add(TeamRecord::new(team, scratch, flags), false)
+    TEAMS.add(TeamRecord { team, data: ClientData::new(), scratch, flags }, false)
 }
 
 /// Takes a team away; `None` if it is none that can be destroyed, or not any more.
@@ -296,23 +333,30 @@ pub(super) fn remove_team(tm: ExObject) -> Option<TeamRecord> {
     TEAMS.remove(tm)
 }
 
-/// Reads the record of the team that a client names; ends the job if there is none. Not for pairs.
+/// Reads the team that a client names; ends the job if there is none. Not for pairs.
 pub(super) fn with_team<R>(
     job: &'static GasnetJob,
     function: &str,
     tm: ExObject,
-    read: impl FnOnce(&TeamRecord) -> R,
+    read: impl FnOnce(ExTeam<'_>) -> R,
 ) -> R {
     if tm == ExObject::ALL {
-        let make = |c| Box::new(TeamRecord::new(collectives(c).ranks(c).clone(), None, 0));
-        return read(ALL_RANKS.get_or_init(|| make(job.ctx())));
+        return read(ExTeam::All(&job.team));
     }
+    with_record(function, tm, |record| read(ExTeam::Made(record)))
+}
+
+/// Reads the record of a team that a client has made; ends the job if there is none.
+fn with_record<R>(function: &str, tm: ExObject, read: impl FnOnce(&TeamRecord) -> R) -> R {
     TEAMS.read(tm, read).unwrap_or_else(|| no_team(function, tm))
 }
 
-/// The team that a client names; ends the job if there is none. Not for pairs.
+/// The team that a client names, for collectives; ends the job if there is none. Not for pairs.
 pub(super) fn team_of(c: Ctx, function: &str, tm: ExObject) -> TeamRef {
-    with_team(c.job, function, tm, |record| record.team.clone())
+    if tm == ExObject::ALL {
+        return collectives(c).ranks(c).clone();
+    }
+    with_record(function, tm, |record| record.team.clone())
 }
 
 #[cold]
@@ -339,7 +383,7 @@ pub(super) fn job_rank(
     if tm.has_job_ranks() {
         return job.team.check_rank(function, rank);
     }
-    job_rank_in_team(job, function, tm, rank)
+    job_rank_in_team(function, tm, rank)
 }
 
 /// The rank of a team, as the calls of [`crate::capi::am`] name it, which check that there is such
@@ -352,13 +396,14 @@ pub(super) fn node(function: &str, tm: ExObject, rank: u32) -> u32 {
 #[cold]
 #[inline(never)]
 fn node_in_team(function: &str, tm: ExObject, rank: u32) -> u32 {
-    job_rank_in_team(early_job(function), function, tm, rank).0
+    early_job(function);
+    job_rank_in_team(function, tm, rank).0
 }
 
 #[cold]
 #[inline(never)]
-fn job_rank_in_team(job: &'static GasnetJob, function: &str, tm: ExObject, rank: u32) -> JobRank {
-    let found = with_team(job, function, tm, |record| {
+fn job_rank_in_team(function: &str, tm: ExObject, rank: u32) -> JobRank {
+    let found = with_record(function, tm, |record| {
         record.team.job_rank(TeamRank(rank)).ok_or(record.team.size())
     });
     found.unwrap_or_else(|size| {

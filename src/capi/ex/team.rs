@@ -54,7 +54,7 @@ pub struct ScratchMemory {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_SetCData(tm: ExObject, val: *const c_void) {
     let function = "gex_TM_SetCData";
-    with_team(early_job(function), function, tm, |record| record.data.set(val));
+    with_team(early_job(function), function, tm, |team| team.data().set(val));
 }
 
 /// Returns the pointer that `gex_TM_SetCData` has kept; null at first.
@@ -64,7 +64,7 @@ pub extern "C" fn gex_TM_SetCData(tm: ExObject, val: *const c_void) {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_QueryCData(tm: ExObject) -> *mut c_void {
     let function = "gex_TM_QueryCData";
-    with_team(early_job(function), function, tm, |record| record.data.get())
+    with_team(early_job(function), function, tm, |team| team.data().get())
 }
 
 /// Returns the client of a team.
@@ -96,12 +96,12 @@ pub extern "C" fn gex_TM_QueryEP(tm: ExObject) -> ExObject {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_QueryFlags(tm: ExObject) -> Flags {
     let function = "gex_TM_QueryFlags";
-    with_team(early_job(function), function, tm, |record| record.flags)
+    with_team(early_job(function), function, tm, |team| team.flags())
 }
 
 /// The rank in a team of a rank of the job; [`RANK_INVALID`] if it is no member.
 fn rank_in(job: &'static GasnetJob, function: &str, tm: ExObject, rank: JobRank) -> Rank {
-    let found = with_team(job, function, tm, |record| record.team.team_rank(rank));
+    let found = with_team(job, function, tm, |team| team.team_rank(rank));
     found.map_or(RANK_INVALID, |rank| rank.0)
 }
 
@@ -122,7 +122,7 @@ pub extern "C" fn gex_TM_QueryRank(tm: ExObject) -> Rank {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_QuerySize(tm: ExObject) -> Rank {
     let function = "gex_TM_QuerySize";
-    with_team(early_job(function), function, tm, |record| record.team.size())
+    with_team(early_job(function), function, tm, |team| team.size())
 }
 
 /// Returns a pair of endpoints, which names ranks by their ranks in the job. It is legal where a
