@@ -144,8 +144,8 @@ static void lists(uint64_t seed) {
 static void empty_sections(void) {
     const size_t count[2] = {0, 4};
     const ptrdiff_t strides[2] = {8, 8};
-    gex_Event_Wait(gex_VIS_StridedPutNB(ex_tm, GEX_RANK_INVALID, NULL, NULL, NULL, NULL, 0, NULL, 3, 0));
-    CHECK(!gex_VIS_StridedGetNBI(GEX_TM_INVALID, NULL, NULL, 0, NULL, NULL, 0, NULL, 3, 0), "no bytes");
+    gex_Event_Wait(gex_VIS_StridedPutNB(ex_tm, GEX_RANK_INVALID, NULL, NULL, NULL, NULL, 0, NULL, ~(size_t)0, 0));
+    CHECK(!gex_VIS_StridedGetNBI(GEX_TM_INVALID, NULL, NULL, 0, NULL, NULL, 0, NULL, ~(size_t)0, 0), "no bytes");
     CHECK(!gex_VIS_StridedPutBlocking(GEX_TM_INVALID, GEX_RANK_INVALID, NULL, strides, NULL, strides, 8, count, 2, 0), "no elements");
     gex_Event_Wait(gex_VIS_StridedGetNB(ex_tm, NULL, strides, GEX_RANK_INVALID, NULL, strides, 8, count, 2, 0));
 }
@@ -209,7 +209,7 @@ static void noticed(uint64_t seed) {
                 CHECK(gex_VIS_StridedPutBlocking(ex_tm, peer, there, NULL, local, NULL, 16, none, 2, 0) == 0, "nothing");
             }
             break;
-        case 3: gex_Event_Wait(gex_VIS_StridedPutNB(ex_tm, peer, there, NULL, local, NULL, n, count, 0, 0)); break;
+        case 3: gex_Event_Wait(gex_VIS_StridedPutNB(ex_tm, peer, there, NULL, local, NULL, n, count, n ? 0 : ~(size_t)0, 0)); break;
         default: gasnet_puti_bulk(peer, 16, addrs, n / 16, 1, &mine, n);
     }
     memset(&notice, 0, sizeof notice);

@@ -171,7 +171,8 @@ unsafe fn strided(
 }
 
 /// Whether a section has no bytes, so that nothing else of a call counts, and the other arguments
-/// need not be valid. A put that is to run a handler needs its target nevertheless.
+/// need not be valid. A put that is to run a handler needs its target nevertheless. Where `elemsz`
+/// is not 0, a number of levels beyond the limit ends the job.
 ///
 /// # Safety
 /// `levels` counts must be readable, unless `elemsz` is 0.
@@ -179,6 +180,7 @@ unsafe fn is_empty(function: &str, elemsz: usize, count: *const usize, levels: u
     if elemsz == 0 {
         return true;
     }
+    check_levels(function, levels);
     if checks::on() {
         check_list(function, "count", (levels, count.cast()));
     }
@@ -396,7 +398,8 @@ macro_rules! transfers {
         ///   element to the next, in each dimension; they may be negative.
         /// - `elemsz`: bytes of an element.
         /// - `count`, `stridelevels`: elements in each dimension, and how many dimensions. If a
-        ///   count or `elemsz` is 0, nothing is done, and the ranks and addresses do not count.
+        ///   count is 0, nothing is done, and the ranks and addresses do not count. If `elemsz` is
+        ///   0, no other argument counts.
         /// - `flags`: accepted.
         /// - Returns the event, or 0.
         /// - Context: after `gex_Segment_Attach`; not in a handler.
@@ -418,7 +421,6 @@ macro_rules! transfers {
             stridelevels: usize,
             _flags: Flags,
         ) -> $result {
-            check_levels(stringify!($sget), stridelevels);
             // SAFETY: as this function requires.
             if unsafe { is_empty(stringify!($sget), elemsz, count, stridelevels) } {
                 return done!($form, no_bytes(stringify!($sget)));
@@ -449,7 +451,8 @@ macro_rules! transfers {
         ///   element to the next, in each dimension; they may be negative.
         /// - `elemsz`: bytes of an element.
         /// - `count`, `stridelevels`: elements in each dimension, and how many dimensions. If a
-        ///   count or `elemsz` is 0, nothing is done, and the ranks and addresses do not count.
+        ///   count is 0, nothing is done, and the ranks and addresses do not count. If `elemsz` is
+        ///   0, no other argument counts.
         /// - `flags`: with `GEX_FLAG_ENABLE_LEAF_LC`, `NBI` completes at once; others are valid.
         /// - Returns the event, or 0.
         /// - Context: after `gex_Segment_Attach`; not in a handler.
@@ -471,7 +474,6 @@ macro_rules! transfers {
             stridelevels: usize,
             flags: Flags,
         ) -> $result {
-            check_levels(stringify!($sput), stridelevels);
             // SAFETY: as this function requires.
             let empty = unsafe { is_empty(stringify!($sput), elemsz, count, stridelevels) };
             if empty && !vis_transfer::is_armed() {
