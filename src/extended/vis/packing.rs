@@ -170,7 +170,8 @@ fn named(ctx: Ctx, m: &AmMessage<'_>, rows: Src<'_>, total: usize, mut f: impl F
         malformed(m);
     }
     for i in 0..rows.len() / ROW {
-        for (addr, len) in PieceRow::read(rows.part(i * ROW, ROW)).pieces() {
+        let Some(row) = PieceRow::read(rows.part(i * ROW, ROW)) else { malformed(m) };
+        for (addr, len) in row.pieces() {
             let offset = addr.addr().wrapping_sub(segment.as_ptr().addr());
             let Some(piece) = segment.try_part(offset, len).filter(|_| len <= left) else {
                 malformed(m)

@@ -128,12 +128,14 @@ impl PieceRow {
         [self.at, self.stride, u64::from(self.n) | u64::from(self.count) << 32]
     }
 
-    /// From the [`ROW`] bytes of a message.
-    pub(super) fn read(row: Src<'_>) -> PieceRow {
+    /// From the [`ROW`] bytes of a message; `None` if the row has no bytes. No rank sends such a
+    /// row, and one that was overwritten may have billions of pieces.
+    pub(super) fn read(row: Src<'_>) -> Option<PieceRow> {
         let mut bytes = [0; ROW];
         Dst::from(&mut bytes[..]).copy_from(row);
         let words = bytes.as_chunks().0;
-        PieceRow::of([0, 1, 2].map(|i: usize| u64::from_ne_bytes(words[i])))
+        let row = PieceRow::of([0, 1, 2].map(|i: usize| u64::from_ne_bytes(words[i])));
+        (row.n != 0 && row.count != 0).then_some(row)
     }
 
     /// Its pieces.
@@ -282,11 +284,19 @@ mod tests {
             let back: Vec<_> = rows.pieces().map(|p| (p.0 as usize, p.1)).collect();
             assert_eq!(back, list);
             let src = rows.as_src();
-            let read = (0..rows.0.len()).map(|i| PieceRow::read(src.part(i * ROW, ROW)).words());
-            assert!(read.eq(rows.0.iter().copied()));
+            let read = (0..rows.0.len()).map(|i| PieceRow::read(src.part(i * ROW, ROW)));
+            assert!(read.eq(rows.0.iter().map(|&row| Some(PieceRow::of(row)))));
         }
         let mut rows = PieceRows::default();
         (0..1000).for_each(|i| rows.push(at(8 * i), 4));
         assert_eq!(rows.0, [PieceRow { at: 0, stride: 8, n: 4, count: 1000 }.words()]);
+    }
+
+    #[test]
+    fn rows_without_bytes_are_no_rows() {
+        for (n, count) in [(0, u32::MAX), (0, 0), (8, 0)] {
+            let words = PieceRow { at: 64, stride: 0, n, count }.words();
+            assert_eq!(PieceRow::read(Src::from([words].as_flattened())), None, "{n}, {count}");
+        }
     }
 }
