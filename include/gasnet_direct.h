@@ -61,7 +61,7 @@ GASNETI_ALWAYS_INLINE int gasneti_direct(gasnet_node_t node, const void *addr, s
 
 /* Does a put inline; zero if the library must be called. For a constant n of 1, 2, 4 or 8 it is
    one load and one store. The load comes before the barrier: a value that this thread has just
-   stored may still be in a register. */
+   stored may still be in a register. Without bytes src may be null, which memcpy forbids. */
 #define GASNETI_PUT_WORD(bits) do { \
     const uint##bits##_t word = GASNETI_OWN_CONST(bits, src); \
     gasnett_local_wmb(); \
@@ -75,7 +75,7 @@ GASNETI_ALWAYS_INLINE int gasneti_put_sized(gasnet_node_t node, void *dest, cons
     case 2: GASNETI_PUT_WORD(16); break;
     case 4: GASNETI_PUT_WORD(32); break;
     case 8: GASNETI_PUT_WORD(64); break;
-    default: gasnett_local_wmb(); memcpy(here, src, n);
+    default: gasnett_local_wmb(); if (n) memcpy(here, src, n);
   }
   gasnett_local_wmb();
   return 1;
@@ -95,7 +95,7 @@ GASNETI_ALWAYS_INLINE int gasneti_get_sized(void *dest, gasnet_node_t node, cons
     case 2: GASNETI_GET_WORD(16); break;
     case 4: GASNETI_GET_WORD(32); break;
     case 8: GASNETI_GET_WORD(64); break;
-    default: memcpy(dest, here, n); gasnett_local_rmb();
+    default: if (n) memcpy(dest, here, n); gasnett_local_rmb();
   }
   return 1;
 }
