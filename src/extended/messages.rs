@@ -5,7 +5,9 @@
 //! read before the call returns.
 //!
 //! An event with arguments lies in memory that any rank of the host can overwrite. Where a wrong
-//! argument would leave a rank waiting, the last argument is a checksum of the others.
+//! argument would leave a rank waiting without end, the last argument is a checksum of the others.
+//! The number of an operation needs none: the table of operations refuses one that is not in
+//! flight, and the search for lost messages finds the operation that stays open.
 
 use crate::client_memory::Src;
 use crate::conduit::Outgoing;
