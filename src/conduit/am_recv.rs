@@ -8,7 +8,7 @@
 use super::am_body::args_bytes;
 use super::match_bits::{AmForm, AmHeader};
 use super::memory::Body;
-use super::outbox::LARGEST;
+use super::message::LARGEST_STASH;
 use super::portals::Portals;
 use super::prefetch::prefetch_lines;
 use super::{AmMessage, Conduit, MAX_ARGS};
@@ -43,7 +43,7 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn in_outbox(&self, am: &AmHeader) -> Option<Dst<'static>> {
         let memory = self.library_memory(am.source)?;
         let (n, place) = AmHeader::unpack_stashed(am.extent);
-        let n = Peer::new(n).at_most(LARGEST)?;
+        let n = Peer::new(n).at_most(LARGEST_STASH)?;
         memory.peer_part(Peer::new(place as usize), Peer::new(n))
     }
 

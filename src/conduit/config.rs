@@ -7,8 +7,7 @@
 
 use super::credits::policy::CreditLimits;
 use super::credits::{self, CreditSetup, sizing};
-use super::message::SHORT_PART;
-use super::outbox;
+use super::message::{LARGEST_STASH, SHORT_PART, STASH_GAP};
 use super::pinned_config::{PinnedConfig, RegisteredOnDemand};
 use super::{CHUNK, MAX_EAGER};
 use crate::limits::MAX_RANKS;
@@ -352,14 +351,22 @@ impl Config {
         }
     }
 
+    /// How many small and large areas the outbox has at most.
+    pub(super) fn outbox_counts(&self) -> [u32; 2] {
+        let large = if self.large_area_bytes() != 0 { self.outbox_areas / 2 } else { 0 };
+        [self.outbox_areas, large]
+    }
+
     /// Bytes that [`super::Conduit::open`] takes from
     /// [`super::portals::SharedHost::alloc_library_memory`].
     pub fn library_bytes(&self) -> usize {
         let page = super::message::PAGE;
+        let [small, large] = self.outbox_counts();
         let replies = if self.registers { self.rpl_chunks as usize * CHUNK } else { 0 };
         (self.sb_chunks as usize * CHUNK).next_multiple_of(page)
             + replies.next_multiple_of(page)
-            + outbox::bytes(self)
+            + (small as usize * (MAX_EAGER + STASH_GAP)).next_multiple_of(page)
+            + (large as usize * (LARGEST_STASH + STASH_GAP)).next_multiple_of(page)
             + self.large_area_bytes().next_multiple_of(page)
             + self.reqrb_buffers as usize * self.buffer_bytes().next_multiple_of(page)
     }

@@ -1,7 +1,8 @@
 //! Large areas: payloads of large Mediums that stay in memory of their sender, where the handler
 //! of a rank that maps it reads them.
 //!
-//! Used by `large_medium` for replies, and for requests that the outbox has no area for. Invariant: the sender writes an area only between taking it, which
+//! Used by `large_medium`: for replies, and for requests that find no area in the outbox.
+//! Invariant: the sender writes an area only between taking it, which
 //! stores its word, and sending its message. From then until the reader clears the word, only the
 //! reader's handler accesses the area. The client itself may write the payload there, before it
 //! sends the message or gives the area back.

@@ -36,8 +36,7 @@ use super::hold::Hold;
 use super::large_areas::{LargeAreas, LargePayload, PayloadArea};
 use super::match_bits::{AmForm, AmHeader, MediumPlace};
 use super::memory::Body;
-use super::message::{MAX_EAGER, PIECE};
-use super::outbox::LARGEST;
+use super::message::{LARGEST_STASH, MAX_EAGER, PIECE};
 use super::pieces::PieceOf;
 use super::portals::Portals;
 use super::queue::broken;
@@ -85,7 +84,7 @@ impl<P: Portals> Conduit<P> {
     /// [`Conduit::reply_area`]. `None` if the payload must travel. So must that of a reply which
     /// fits into one message.
     pub fn take_area(&self, rank: JobRank, n: usize, request: bool) -> Option<PayloadArea> {
-        let in_outbox = || match request && n <= LARGEST {
+        let in_outbox = || match request && n <= LARGEST_STASH {
             true => self.library_memory(rank).and_then(|_| self.outbox.take_area(n)),
             false => None,
         };

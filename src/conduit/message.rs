@@ -22,6 +22,12 @@ pub(super) const PIECE: usize = (MAX_EAGER - size_of::<u64>()) / 64 * 64;
 pub(super) const LARGE_HEAD: usize = 64;
 /// Bytes of the two short large areas, before the ring of the others.
 pub(super) const SHORT_PART: usize = 24 << 10;
+/// The longest payload that stays in the outbox. Small areas of the outbox have [`MAX_EAGER`]
+/// bytes, large ones as many as this.
+pub(super) const LARGEST_STASH: usize = 8 << 10;
+/// Bytes between two of its areas: the processor of a reader fetches cache lines ahead of those
+/// that it reads, and the next area is perhaps being written.
+pub(super) const STASH_GAP: usize = 256;
 /// Alignment of buffers.
 pub(super) const PAGE: usize = 4096;
 

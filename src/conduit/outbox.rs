@@ -37,7 +37,7 @@ use super::hold::Hold;
 use super::large_areas::PayloadArea;
 use super::match_bits::{STASH_UNIT, STASHES};
 use super::memory;
-use super::message::{MAX_EAGER, PAGE};
+use super::message::{LARGEST_STASH, MAX_EAGER, STASH_GAP};
 use super::portals::{Portals, PortalsError};
 use super::sync::{self, FreeList};
 use crate::client_memory::{Dst, Src};
@@ -57,14 +57,6 @@ const LEAST_IN_BURST: usize = 33;
 /// The same where the receiver makes a copy.
 const LEAST_COPIED: usize = 512;
 
-/// The longest payload that is stashed.
-pub(super) const LARGEST: usize = 8 << 10;
-/// How many small areas there are for each large one.
-const SMALL_PER_LARGE: u32 = 2;
-/// Bytes between two areas: the processor of a reader fetches cache lines ahead of those that it
-/// reads, and the next area is perhaps being written.
-const GAP: usize = 256;
-
 /// No area.
 const NONE: u32 = u32::MAX;
 const _: () = assert!(STASHES / STASH_UNIT <= NONE as u64);
@@ -80,7 +72,7 @@ pub(super) struct Outbox {
     /// Several threads call.
     par: bool,
     small: Areas<MAX_EAGER>,
-    large: Areas<LARGEST>,
+    large: Areas<LARGEST_STASH>,
     /// Our library memory, if it is shared; of the same length in all processes.
     own: Option<Dst<'static>>,
     /// The area that goes with each chunk of ReqSB, by its offset in our library memory in units
@@ -102,7 +94,7 @@ impl Outbox {
     ) -> Result<Outbox, PortalsError> {
         let own = portals.shared_host().and_then(|host| host.library_memory(portals.id()));
         let [small, large] = match own {
-            Some(_) if config.at_once => counts(config),
+            Some(_) if config.at_once => config.outbox_counts(),
             _ => [0, 0],
         };
         let par = config.par();
@@ -149,7 +141,8 @@ impl Outbox {
         }
     }
 
-    /// Takes an area for a payload of `n` bytes, at most [`LARGEST`]. `None` if none is free.
+    /// Takes an area for a payload of `n` bytes, at most [`LARGEST_STASH`]. `None` if none is
+    /// free.
     #[inline(always)]
     pub(super) fn take_area(&self, n: usize) -> Option<PayloadArea> {
         let own = self.own?;
@@ -168,8 +161,8 @@ impl Outbox {
         self.small.next().is_some()
     }
 
-    /// Copies a payload of at most [`LARGEST`] bytes into an area and returns its offset in our
-    /// library memory. `None`, and nothing done, if no area is free.
+    /// Copies a payload of at most [`LARGEST_STASH`] bytes into an area and returns its offset in
+    /// our library memory. `None`, and nothing done, if no area is free.
     #[inline(always)]
     pub(super) fn stash(&self, payload: Src<'_>) -> Option<u64> {
         let area = self.take_area(payload.len())?;
@@ -183,8 +176,8 @@ impl Outbox {
         self.give(unit_of(offset));
     }
 
-    /// Prefetches the area that is taken next for a payload of `bytes` bytes. Its last reader has the cache
-    /// lines. The claim of an event's slot waits for stores to them.
+    /// Prefetches `bytes` bytes of the area that is taken next for as many. Its last reader has
+    /// the cache lines. The claim of an event's slot waits for stores to them.
     #[inline(always)]
     pub(super) fn prefetch_next(&self, bytes: usize) {
         let next = if bytes <= MAX_EAGER { self.small.next() } else { self.large.next() };
@@ -250,19 +243,6 @@ impl Outbox {
     }
 }
 
-/// How many small and large areas there are at most.
-fn counts(config: &Config) -> [u32; 2] {
-    let large = config.large_area_bytes() != 0;
-    [config.outbox_areas, if large { config.outbox_areas / SMALL_PER_LARGE } else { 0 }]
-}
-
-/// Bytes of the areas, each kind in pages of its own.
-pub(super) fn bytes(config: &Config) -> usize {
-    let [small, large] = counts(config);
-    Areas::<MAX_EAGER>::bytes(small).next_multiple_of(PAGE)
-        + Areas::<LARGEST>::bytes(large).next_multiple_of(PAGE)
-}
-
 /// The offset of an area in our library memory, in units.
 #[inline(always)]
 fn unit_of(offset: u64) -> u32 {
@@ -278,7 +258,7 @@ struct Areas<const MOST: usize> {
 
 impl<const MOST: usize> Areas<MOST> {
     /// From one area to the next.
-    const STEP: usize = MOST + GAP;
+    const STEP: usize = MOST + STASH_GAP;
 
     fn open<P: Portals>(
         portals: &P,
@@ -286,7 +266,7 @@ impl<const MOST: usize> Areas<MOST> {
         count: u32,
         par: bool,
     ) -> Result<Self, PortalsError> {
-        let bytes = Self::bytes(count);
+        let bytes = count as usize * Self::STEP;
         let first = match own {
             Some(own) if count != 0 => {
                 memory::targeted(portals, bytes)?.as_ptr().addr() - own.as_ptr().addr()
@@ -296,11 +276,6 @@ impl<const MOST: usize> Areas<MOST> {
         // What the header cannot say where it is stays in no outbox.
         let said = (first as u64).is_multiple_of(STASH_UNIT) && (first + bytes) as u64 <= STASHES;
         Ok(Areas { free: FreeList::new(par, if said { count } else { 0 }), first })
-    }
-
-    /// Bytes of as many areas.
-    fn bytes(count: u32) -> usize {
-        count as usize * Self::STEP
     }
 
     #[inline(always)]

@@ -11,8 +11,7 @@ use super::am_send::check_sizes;
 use super::hold::Hold;
 use super::large_areas::PayloadArea;
 use super::match_bits::{self, AmForm, AmHeader, TargetMd};
-use super::message::PIECE;
-use super::outbox::LARGEST;
+use super::message::{LARGEST_STASH, PIECE};
 use super::portals::{Direct, Portals, Target};
 use super::queue::broken;
 use super::{CHUNK, Category, Conduit, MAX_EAGER, Outgoing, ResourceNeed, Upcall};
@@ -68,7 +67,7 @@ impl<P: Portals> Conduit<P> {
     #[inline(never)]
     fn request_stashed<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) -> bool {
         let n = m.payload.len();
-        if n > LARGEST {
+        if n > LARGEST_STASH {
             return self.request_large(up, rank, m);
         }
         // The target reads it there if it maps our library memory, as we map its own.

@@ -5,7 +5,7 @@ use super::*;
 use crate::conduit::am_body::args_bytes;
 use crate::conduit::match_bits::AmHeader;
 use crate::conduit::memory::Body;
-use crate::conduit::outbox::LARGEST;
+use crate::conduit::message::LARGEST_STASH;
 use std::sync::OnceLock;
 
 /// Bytes of the segment.
@@ -56,7 +56,7 @@ fn any_message(input: &[u8]) {
         && let Some(payload) = conduit.in_outbox(&am)
     {
         let memory = conduit.library_memory(am.source).expect("library memory");
-        assert!(within(payload, memory) && payload.len() <= LARGEST);
+        assert!(within(payload, memory) && payload.len() <= LARGEST_STASH);
     }
 }
 

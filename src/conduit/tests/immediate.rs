@@ -5,8 +5,8 @@ use super::traffic::{end_burst, up};
 use super::*;
 use crate::conduit::RmaClaim;
 use crate::conduit::hold::Hold;
+use crate::conduit::message::LARGEST_STASH;
 use crate::conduit::message::PIECE;
-use crate::conduit::outbox::LARGEST;
 
 /// What rank 0 has left: credits of rank 1, chunks, areas of both kinds, descriptors, tickets.
 type Left = ([u32; 2], u32, u32, usize, u32, u32);
@@ -255,14 +255,14 @@ fn payloads_wait_in_areas() {
     ] {
         for now in [false, true] {
             let area = c.take_area(JobRank(1), most, true).expect("an area");
-            let large = most > LARGEST;
+            let large = most > LARGEST_STASH;
             assert_eq!((area.bytes.len(), areas()[0]), (most, usize::from(large)));
             assert!(area.bytes.as_ptr().addr().is_multiple_of(64));
             area.bytes.part(0, n).fill(5);
             let m = Outgoing::medium(200, &[1], area.bytes.part(0, n).into()).immediate(now);
             assert!(c.request_area(me, JobRank(1), &m, area));
             let stays = |most| usize::from(n > most);
-            assert_eq!(areas(), [stays(LARGEST), 0], "{most} {n}");
+            assert_eq!(areas(), [stays(LARGEST_STASH), 0], "{most} {n}");
             assert!(peer.conduit().poll(peer));
             assert_eq!(areas(), [0, stays(MAX_EAGER)]);
             assert!(c.poll(me));

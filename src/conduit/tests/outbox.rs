@@ -6,7 +6,7 @@ use super::match_bits::{AmForm, AmHeader};
 use super::portals::InlineBody;
 use super::traffic::{end_burst, up};
 use super::*;
-use crate::conduit::outbox::LARGEST;
+use crate::conduit::message::LARGEST_STASH;
 
 /// A payload that stays at its sender.
 const LARGE: usize = 1000;
@@ -265,10 +265,10 @@ fn case() {
     let bytes = memory.expect("the emulation").len();
     let (place, length, request) = [
         (bytes - 64, 64, true),
-        (bytes - LARGEST, LARGEST, true),
+        (bytes - LARGEST_STASH, LARGEST_STASH, true),
         (bytes - 64, 65, true),
         (bytes, 1, true),
-        (0, LARGEST + 1, true),
+        (0, LARGEST_STASH + 1, true),
         (0, 8, false),
         (0, 8, true),
     ][case];
