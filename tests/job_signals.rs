@@ -7,7 +7,7 @@ mod jobs;
 
 use jobs::ProbeLauncher::{Fork, Hosts, Run};
 use jobs::{ProbeLauncher, gasnetrun, new_mark, probe, spawn, start};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -85,7 +85,13 @@ fn interrupts_of_a_terminal_reach_ranks_of_other_groups() {
     // SAFETY: the closure makes system calls only, all of them async-signal-safe.
     unsafe { c.pre_exec(move || sys::terminal::control(theirs)) };
     let job = spawn(c, mark, "Ctrl-C".to_string());
-    // Two of them are `timeout`.
+    // Two of them are `timeout`, and stay so.
+    let processes = job.wait_for_ranks(4);
+    let is_timeout =
+        |pid: &&u32| fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"timeout\n");
+    while processes.iter().filter(is_timeout).count() > 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     job.wait_for_ranks(4);
     user.write_all(CTRL_C).unwrap();
     job.finish().gives(130).says("rank 0 saves").says("rank 1 saves");

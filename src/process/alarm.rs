@@ -5,7 +5,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use sys::clock;
-use sys::signal::{self, Signal, SignalHandler, SignalSet};
+use sys::signal::{self, IntervalTimers, Signal, SignalHandler, SignalSet};
 
 /// When the alarm is due, in nanoseconds.
 static AT: AtomicU64 = AtomicU64::new(0);
@@ -24,6 +24,24 @@ pub(super) fn take_over(handler: SignalHandler) {
 pub(super) fn set(us: u64) {
     AT.store(clock::now_ns().saturating_add(us.saturating_mul(1000)), Ordering::Release);
     signal::alarm_us(us);
+}
+
+/// The alarm does not come any more.
+pub(super) fn cancel() {
+    AT.store(u64::MAX, Ordering::Release);
+    signal::alarm_us(0);
+}
+
+/// Gives the program its timers, its handler and its mask back after a call that has the alarm.
+pub(super) fn borrow<T>(call: impl FnOnce() -> T) -> T {
+    let (timers, action) = (IntervalTimers::take(), signal::action(Signal::ALRM));
+    let mask = signal::block(&SignalSet::of(&[]));
+    let result = call();
+    cancel();
+    signal::restore(Signal::ALRM, &action);
+    signal::set_mask(&mask);
+    timers.go_on();
+    result
 }
 
 /// Whether the alarm is due.

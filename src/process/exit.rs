@@ -173,13 +173,11 @@ fn decide_exit_code(notice: &ExitNotice, code: i32, cause: ExitCause) -> i32 {
 /// in this time.
 fn under_alarm<T>(code: i32, us: u64, call: impl FnOnce() -> T) -> T {
     CODE.store(code, Ordering::Release);
-    let action = signal::action(Signal::ALRM);
-    alarm::take_over(on_exit_fault);
-    alarm::set(us + ALARM_MARGIN_US);
-    let result = call();
-    signal::alarm_us(0);
-    signal::restore(Signal::ALRM, &action);
-    result
+    alarm::borrow(|| {
+        alarm::take_over(on_exit_fault);
+        alarm::set(us + ALARM_MARGIN_US);
+        call()
+    })
 }
 
 /// [`follow`], unless this rank may still go on for a moment. Exit handlers of a process that ends
@@ -345,7 +343,7 @@ fn call_hooks(code: i32, streams_us: u64) {
     // The streams have the rest of the time that a supervisor grants.
     alarm::set(flush_us() / 3);
     exit_hooks::call();
-    signal::alarm_us(0);
+    alarm::cancel();
     IN_HOOKS.store(false, Ordering::Release);
     STREAMS_US.store(0, Ordering::Release);
 }
@@ -494,6 +492,9 @@ extern "C" fn on_exit_fault(s: Signal, info: &SignalInfo, context: *mut c_void) 
             notice.rank()
         ));
     }
+    if is_success {
+        super::signals::await_report();
+    }
     end(CODE.load(Ordering::Acquire))
 }
 
@@ -566,13 +567,14 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
             // It may wait for the readers of its files.
             exit_hooks::call();
         } else {
-            let action = signal::action(Signal::ALRM);
-            call_hooks(code, flush_us());
-            signal::restore(Signal::ALRM, &action);
+            alarm::borrow(|| call_hooks(code, flush_us()));
         }
         flush_network();
         wait_at_exit(notice, code);
         release_launcher(code);
+        if code & 0xff == 0 {
+            super::signals::await_report();
+        }
         HANDLER_THREAD.store(thread::tid(), Ordering::Release);
         EXITING_THREAD.store(IN_HANDLERS, Ordering::Release);
         return;

@@ -178,6 +178,8 @@ pub(crate) extern "C" fn on_error(s: Signal, info: &SignalInfo, context: *mut c_
             signal::pause();
         },
     }
+    // The alarm of a thread that exits would end this report. `flush_before_signal` takes it over.
+    signal::block(&SignalSet::of(&[Signal::ALRM]));
     let missing = if s == Signal::BUS { missing_page(info) } else { None };
     let hint = report::crash_hint();
     let explanation = match (&missing, &hint) {

@@ -123,13 +123,11 @@ pub fn open_for_lines(path: &CStr) -> io::Result<i32> {
     }
 }
 
-/// Makes the file at `path` empty if there is one. Does not wait for the reader of a pipe.
+/// Makes the file at `path` empty if there is one. Opens nothing: the reader of a pipe would see
+/// its end.
 pub fn empty(path: &CStr) {
-    let flags = libc::O_WRONLY | libc::O_TRUNC | libc::O_NONBLOCK | libc::O_CLOEXEC;
     // SAFETY: the path is NUL-terminated.
-    let fd = unsafe { libc::open(path.as_ptr(), flags) };
-    // SAFETY: the descriptor was just opened, so nothing else owns it.
-    drop(unsafe { descriptor::opened(fd) });
+    let _ = unsafe { libc::truncate(path.as_ptr(), 0) };
 }
 
 /// Whether a descriptor leads to a regular file: a signal does not interrupt a write to it.

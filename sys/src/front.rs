@@ -132,7 +132,10 @@ impl FrontProcess {
             signal::handle(s, pass_on, false);
             signal::unblock(&SignalSet::of(&[s]));
         }
-        let of_program = |s: &Signal| *s != signal::notice() && !passed_on.contains(s);
+        // Until the other threads are stopped they may rely on their handlers of faults.
+        let of_program = |s: &Signal| {
+            !signal::FAULTS.contains(s) && *s != signal::notice() && !passed_on.contains(s)
+        };
         signal::handled().filter(of_program).for_each(signal::drop_handler);
         process::on_exit(keep_from_exit);
         let mut code = [0; 4];

@@ -138,8 +138,10 @@ impl SignalInfo {
     }
 }
 
+/// The signals of faults: of an address, or an instruction.
+pub(crate) const FAULTS: [Signal; 4] = [Signal::SEGV, Signal::BUS, Signal::FPE, Signal::ILL];
+
 fn fault_of(info: &libc::siginfo_t) -> Option<usize> {
-    const FAULTS: [Signal; 4] = [Signal::SEGV, Signal::BUS, Signal::FPE, Signal::ILL];
     if info.si_code <= 0 || !FAULTS.contains(&Signal(info.si_signo)) {
         return None;
     }

@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Several threads fail, and a stack takes half a second.
+/// Several threads fail, and a stack takes two seconds.
 const FAILURES: &str = r#"
 #include <gasnet.h>
 #include <gasnet_tools.h>
@@ -146,7 +146,7 @@ const FAILURES: &str = r#"
 static pthread_barrier_t all;
 int *volatile nowhere;
 static int slow(int fd) {
-    usleep(500000);
+    usleep(2000000);
     return write(fd, "the stack\n", 10) != 10;
 }
 gasnett_backtrace_type_t gasnett_backtrace_user = {"SLOW", slow, 1};
