@@ -11,7 +11,8 @@
 //!
 //! A program may close descriptors that it has not opened. The thread that reads has a table of
 //! descriptors of its own. The other threads compare the file first. If it is another one, they
-//! watch no further memory. Before Linux 5.12 all userfaultfds have one identity.
+//! watch no further memory. Before Linux 5.12 all userfaultfds, eventfds and their like have one
+//! identity.
 
 use super::descriptor;
 use super::limits::page_size;
@@ -283,15 +284,15 @@ mod tests {
 
     #[test]
     fn pages_of_another_userfaultfd_are_refused() {
-        let (Some(watch), Some(other), page) = (opened(), opened(), page_size()) else { return };
+        let page = page_size();
+        // Dropped after the others: nothing reads what happens when the memory is unmapped.
         let mapping = Mapping::anonymous(8 * page).expect("memory");
+        let (Some(watch), Some(other)) = (opened(), opened()) else { return };
         let start = mapping.base().addr().get();
         let pages = |from: usize, to: usize| start + from * page..start + to * page;
         assert!(other.watch(pages(2, 4)).is_empty() && other.watch(pages(7, 8)).is_empty());
         assert_eq!(watch.watch(pages(0, 8)), [pages(2, 4), pages(7, 8)]);
         assert!(watch.is_watching(pages(0, 2)) && watch.is_watching(pages(4, 7)));
-        // Nothing reads what happens when the memory is unmapped.
-        drop((watch, other));
     }
 
     /// The program closes all descriptors: the reader still has its own.

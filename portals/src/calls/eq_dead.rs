@@ -33,7 +33,7 @@ impl NetworkInterface {
         (producer < self.state.peers.size).then_some(producer)
     }
 
-    /// Passes the next event of a queue if its producer is dead.
+    /// Passes the next event of a queue if its producer is dead. Whether to look again.
     fn pass_dead(&self, eq: EqHandle) -> bool {
         let Some(producer) = self.eq_held_by(eq) else { return false };
         cold_path();
@@ -52,7 +52,8 @@ impl NetworkInterface {
             pass(record, cell, position.wrapping_add(1));
         }
         self.leave_queue(record);
-        passed
+        // It may have published the event before it died, and rung no bell.
+        passed || ring.holds(position)
     }
 }
 

@@ -212,7 +212,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
     }
 
     /// Pins all that is needed, or only these bytes where memory between them and the rest is
-    /// missing.
+    /// missing or refused.
     fn pin_all_or(
         &self,
         tables: &mut LocalTables,
@@ -220,7 +220,9 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         bytes: MemoryExtent,
     ) -> Result<u32, NoPin> {
         match self.pin(tables, needed) {
-            Err(NoPin::Error(PinError::Unmapped)) if needed != bytes => self.pin(tables, bytes),
+            Err(NoPin::Error(PinError::Unmapped | PinError::Refused)) if needed != bytes => {
+                self.pin(tables, bytes)
+            }
             pinned => pinned,
         }
     }

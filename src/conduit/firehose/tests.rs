@@ -33,7 +33,7 @@ const UNMAPPED: usize = 0x100_0000;
 /// A page of memory whose unmapping nothing would notice.
 const UNWATCHED: usize = 0x80_0000;
 /// A page that is never pinned.
-const REFUSED: usize = 0x90_0000;
+const REFUSED: usize = 0x90_1000;
 
 impl TestMemory {
     fn begin(&self, key: u64) {
@@ -423,19 +423,21 @@ fn a_new_pin_covers_the_old_one_of_its_block() {
     assert_eq!(pair.0[0].remote_sums(JobRank(1)), (3, 0));
 }
 
-/// Of a block with a page that the network refuses, the bytes needed are pinned alone.
+/// Of a block with a page that the network refuses, the bytes needed are pinned alone, on both
+/// sides of that page.
 #[test]
 fn memory_next_to_what_is_refused_is_pinned() {
     let memories = [TestMemory::default(), TestMemory::default()];
     let limits = FirehoseLimits { region_bytes: 4 * PAGE, ..limits(4, 2, 4) };
     let pair = TestPair::new(false, limits, [&memories[0], &memories[1]]);
-    let start = REFUSED + 2 * PAGE;
-    let (hold, state) = pair.hold(0, start);
-    assert_eq!((state, pair.0[0].name(hold).start), (HoldState::Ready, start));
-    pair.0[1].release_local(pair.local(1, start));
+    for start in [REFUSED - PAGE, REFUSED + PAGE] {
+        let (hold, state) = pair.hold(0, start);
+        assert_eq!((state, pair.0[0].name(hold).start), (HoldState::Ready, start));
+        pair.0[1].release_local(pair.local(1, start));
+        pair.0[0].release_remote(hold);
+    }
     let (refused, state) = pair.hold(0, REFUSED);
     assert_eq!(state, HoldState::Failed(PinError::Refused));
-    pair.0[0].release_remote(hold);
     pair.0[0].release_remote(refused);
 }
 
