@@ -5,7 +5,8 @@
 //! area for a short time, and else only for what an ordinary request needs.
 //!
 //! ```text
-//!   mapped          the payload stays in a large area of the sender (`large_areas`)
+//!   mapped          the payload stays in a large area of the sender (`large_areas`), where it
+//!                   is not in the outbox
 //!   request         piece ─> piece ─> ... ─> piece: each is a request with credits of its own.
 //!   otherwise       The handler runs as that of the piece which completes the payload; the others
 //!                   get implicit replies.

@@ -20,8 +20,8 @@
 //! cache when they are written, and not in the receiver's cache when they are read. An area was
 //! used a moment ago, so its cache lines are still cached. Between ranks that map each other's
 //! library memory, a payload of several cache lines therefore stays in an area, and the header
-//! says where. A request takes its payload along
-//! if no area is free or its target is elsewhere.
+//! says where. A request of a small payload takes it along if no area is free or its
+//! target is elsewhere.
 //!
 //! An area is taken with the request and goes with its chunk. The reply gives the chunk back, but
 //! a handler may read on after it has replied. Where one thread calls, an area is therefore free

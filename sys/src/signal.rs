@@ -284,10 +284,9 @@ pub fn handled() -> impl Iterator<Item = Signal> {
 /// do by default; other signals do nothing.
 pub fn drop_handler(signal: Signal) {
     match signal {
-        Signal::ILL | Signal::TRAP | Signal::ABRT | Signal::BUS | Signal::FPE | Signal::SEGV => {
-            set_default(signal);
-        }
-        Signal::SYS | Signal::TSTP | Signal::TTIN | Signal::TTOU | Signal::CONT => {
+        s if FAULTS.contains(&s) => set_default(s),
+        Signal::TRAP | Signal::ABRT | Signal::SYS => set_default(signal),
+        Signal::TSTP | Signal::TTIN | Signal::TTOU | Signal::CONT => {
             set_default(signal);
         }
         _ => ignore(signal),

@@ -114,14 +114,15 @@ variables! {
     /// Number of 2 KiB chunks for requests and bounce buffers.
     PORTAL_SB_CHUNKS: Integer(2..=4096) = 2048;
 
-    /// Number of 2 KiB areas for Medium request payloads of 320 bytes and more. With threads they
-    /// take those of 512, without threads also those of 33 while requests follow each other. An
-    /// area holds a payload until a rank of this host has read it there; each such rank may keep
-    /// one longer. A payload that finds no area free travels in its message. 0 is none.
+    /// Number of areas for Medium request payloads of 320 to 1984 bytes. With threads they take
+    /// those of 512 and more, without threads also those of 33 while requests follow each other.
+    /// Without threads half as many areas take payloads of up to 8 KiB. An area holds a payload
+    /// until a rank of this host has read it there; each such rank may keep one longer. A payload
+    /// that finds no area free travels as between hosts, or has other memory. 0 is none.
     PORTAL_OUTBOX_AREAS: Integer(0..=4096) = 512;
 
-    /// Largest payload of a Medium. Payloads above 1984 B take up to 2 MiB of memory in each
-    /// rank that sends such, unless GASNET_PORTAL_OUTBOX_AREAS is 0.
+    /// Largest payload of a Medium. Payloads above 1984 B take up to 4.1 MiB of memory in each
+    /// rank that sends such, unless GASNET_PORTAL_OUTBOX_AREAS is 0; more if that is above 512.
     AM_MAX_MEDIUM: Bytes(512..=MAX_MEDIUM) = MAX_MEDIUM;
 
     /// Number of 2 KiB chunks for replies.
