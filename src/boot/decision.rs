@@ -74,7 +74,7 @@ pub(super) const GRACE_AFTER_SUCCESS: u64 = 1_000_000_000;
 pub(super) const GRACE_AFTER_FAILURE: u64 = 250_000_000;
 
 /// Whether an exit code means success: the system passes on its low 8 bits.
-pub(super) fn is_success(code: i32) -> bool {
+pub fn is_success(code: i32) -> bool {
     code & 0xff == 0
 }
 

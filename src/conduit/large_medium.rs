@@ -85,14 +85,9 @@ impl<P: Portals> Conduit<P> {
     /// [`Conduit::reply_area`]. `None` if the payload must travel. So must that of a reply which
     /// fits into one message.
     pub fn take_area(&self, rank: JobRank, n: usize, request: bool) -> Option<PayloadArea> {
-        let in_outbox = || match request && n <= LARGEST_STASH {
-            true => self.library_memory(rank).and_then(|_| self.outbox.take_area(n)),
-            false => None,
-        };
-        match n <= MAX_EAGER {
-            true => in_outbox(),
-            false => in_outbox().or_else(|| self.large_area(rank, n)),
-        }
+        let stays = request && n <= LARGEST_STASH && self.library_memory(rank).is_some();
+        let in_outbox = if stays { self.outbox.take_area(n) } else { None };
+        if n <= MAX_EAGER { in_outbox } else { in_outbox.or_else(|| self.large_area(rank, n)) }
     }
 
     /// Takes a large area for the payload of a message to this rank.

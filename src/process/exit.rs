@@ -15,7 +15,7 @@
 //! goes to the other ranks, and the process ends when all leave ([`ExitNotice::agree`]).
 
 use crate::boot::bootstrap::Bootstrap;
-use crate::boot::decision::{ExitCause, ExitDecision};
+use crate::boot::decision::{ExitCause, ExitDecision, is_success};
 use crate::boot::exit_notice::{ExitAgreement, ExitNotice};
 use crate::boot::key_value::LauncherRelease;
 use crate::process::{alarm, exit_hooks, lost_output};
@@ -153,7 +153,7 @@ fn exit_for(code: i32, cause: ExitCause) -> ! {
 fn decide_exit_code(notice: &ExitNotice, code: i32, cause: ExitCause) -> i32 {
     let code = if fault::on("wrong_code") { code.wrapping_add(1) } else { code };
     let is_over = AGREEMENT.load(Ordering::Acquire) == OVER;
-    if is_over && code & 0xff != 0 && notice.decision().is_none_or(ExitDecision::is_success) {
+    if is_over && !is_success(code) && notice.decision().is_none_or(ExitDecision::is_success) {
         // The others have gone with success, and an exit handler has failed.
         return code;
     }
@@ -352,7 +352,7 @@ fn call_hooks(code: i32, streams_us: u64) {
 /// impossible: they do not answer, or this process was interrupted inside the network. Then the
 /// alarm comes.
 fn end(code: i32) -> ! {
-    if code & 0xff == 0 {
+    if is_success(code) {
         super::signals::await_report();
     }
     let agreement = notice().and_then(|n| Some((n, n.agreement_us()?)));
@@ -367,7 +367,7 @@ fn end(code: i32) -> ! {
     AGREEMENT.store(OVER, Ordering::Release);
     if !ends_alone(notice, &agreed) {
         // After a success, this rank may have lost output.
-        let code = if agreed.code & 0xff == 0 { code } else { agreed.code };
+        let code = if is_success(agreed.code) { code } else { agreed.code };
         release_launcher(code);
         sys::exit_now(code);
     }
@@ -389,7 +389,7 @@ fn ends_alone(notice: &ExitNotice, agreed: &ExitAgreement) -> bool {
 
 /// Ends this process so that a launcher ends the job: any failure of a rank makes it do that.
 fn end_alone(code: i32) -> ! {
-    if code & 0xff == 0 {
+    if is_success(code) {
         process::kill(process::pid(), Signal::KILL);
     }
     sys::exit_now(code)
@@ -426,7 +426,7 @@ fn flush_streams(code: i32, us: u64) {
     STREAMS_US.store(us, Ordering::Release);
     sys::stdio::flush_at_end();
     STREAMS_US.store(0, Ordering::Release);
-    if code & 0xff == 0 {
+    if is_success(code) {
         // Otherwise no rank waits for messages of this one any more.
         flush_network();
     }
@@ -459,16 +459,16 @@ extern "C" fn on_exit_fault(s: Signal, info: &SignalInfo, context: *mut c_void) 
     if s == Signal::ALRM && !alarm::is_due() {
         return;
     }
-    let is_success = CODE.load(Ordering::Acquire) & 0xff == 0;
+    let succeeds = is_success(CODE.load(Ordering::Acquire));
     let me = thread::tid();
     let is_own = OWN_FAULTS.load(Ordering::Acquire) & (1 << s.number()) != 0;
-    if is_own && is_success && EXITING_THREAD.load(Ordering::Acquire) != me {
+    if is_own && succeeds && EXITING_THREAD.load(Ordering::Acquire) != me {
         return super::signals::on_error(s, info, context);
     }
     let streams_us = STREAMS_US.load(Ordering::Acquire);
     let is_late = s == Signal::ALRM && streams_us != 0;
     let is_stuck = is_late && bounded_stderr::is_reader_stuck();
-    if is_stuck && is_success && notice().is_none_or(ExitNotice::is_alone) {
+    if is_stuck && succeeds && notice().is_none_or(ExitNotice::is_alone) {
         lost_output::wait_for_reader(on_request);
         return alarm::set(streams_us);
     }
@@ -478,7 +478,7 @@ extern "C" fn on_exit_fault(s: Signal, info: &SignalInfo, context: *mut c_void) 
         lost_output::report_cut_hooks();
         flush_streams(CODE.load(Ordering::Acquire), streams_us);
     } else if is_late {
-        if is_success {
+        if succeeds {
             CODE.store(1, Ordering::Release);
         }
         lost_output::report_streams();
@@ -492,7 +492,7 @@ extern "C" fn on_exit_fault(s: Signal, info: &SignalInfo, context: *mut c_void) 
             notice.rank()
         ));
     }
-    if is_success {
+    if succeeds {
         super::signals::await_report();
     }
     end(CODE.load(Ordering::Acquire))
@@ -572,7 +572,7 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         flush_network();
         wait_at_exit(notice, code);
         release_launcher(code);
-        if code & 0xff == 0 {
+        if is_success(code) {
             super::signals::await_report();
         }
         HANDLER_THREAD.store(thread::tid(), Ordering::Release);

@@ -286,9 +286,7 @@ pub fn drop_handler(signal: Signal) {
     match signal {
         s if FAULTS.contains(&s) => set_default(s),
         Signal::TRAP | Signal::ABRT | Signal::SYS => set_default(signal),
-        Signal::TSTP | Signal::TTIN | Signal::TTOU | Signal::CONT => {
-            set_default(signal);
-        }
+        Signal::TSTP | Signal::TTIN | Signal::TTOU | Signal::CONT => set_default(signal),
         _ => ignore(signal),
     }
 }

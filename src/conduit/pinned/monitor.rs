@@ -243,14 +243,19 @@ mod tests {
         assert!((0..1000).all(|i| dropped.touches(extent(i * 0x1000, i * 0x1000 + 8), SECOND)));
     }
 
+    /// A monitor that notices changes; nothing where the system allows none.
+    fn started() -> Option<UnmapMonitor> {
+        let (monitor, unnoticed) = UnmapMonitor::start(MemoryExtent::default());
+        if let Some(why) = &unnoticed {
+            eprintln!("skipped: this system allows no userfaultfd: {why}");
+        }
+        unnoticed.is_none().then_some(monitor)
+    }
+
     /// A pin that is made right after the report of a drop is not kept.
     #[test]
     fn memory_that_is_being_dropped_counts_as_not_watched() {
-        let (monitor, unnoticed) = UnmapMonitor::start(MemoryExtent::default());
-        if let Some(why) = unnoticed {
-            eprintln!("skipped: this system allows no userfaultfd: {why}");
-            return;
-        }
+        let Some(monitor) = started() else { return };
         let page = page_size();
         let mapping = Mapping::anonymous(4 * page).expect("memory");
         let start = mapping.base().addr().get();
@@ -268,11 +273,7 @@ mod tests {
     /// What the program watches by a userfaultfd of its own is not taken for the library's.
     #[test]
     fn memory_that_the_program_watches_counts_as_not_watched() {
-        let (monitor, unnoticed) = UnmapMonitor::start(MemoryExtent::default());
-        if let Some(why) = unnoticed {
-            eprintln!("skipped: this system allows no userfaultfd: {why}");
-            return;
-        }
+        let Some(monitor) = started() else { return };
         let page = page_size();
         let mapping = Mapping::anonymous(4 * page).expect("memory");
         let start = mapping.base().addr().get();
